@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use clap::ValueEnum;
 use napreduce::program::{Error, encode_parameters};
 use napreduce::{Driver, Emit, Job, Program, TaskError};
 use napreduce_engine::listed;
-use napreduce_protocol::{CheckpointSupport, JobPlan, Split};
+use napreduce_protocol::{CheckpointSupport, JobPlan, Split, lock};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -87,7 +87,7 @@ struct Pace {
 impl Pace {
     /// Sleeps for this time minus the lateness of earlier sleeps.
     fn pass(&self, time: Duration) {
-        let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owed = lock(&self.owed);
         *owed += micros(time);
         while *owed > 0 {
             let slice = SLICE.min(Duration::from_micros(owed.unsigned_abs()));
@@ -99,7 +99,7 @@ impl Pace {
 
     /// Counts time spent on other work as slept.
     fn credit(&self, time: Duration) {
-        *self.owed.lock().unwrap_or_else(PoisonError::into_inner) -= micros(time);
+        *lock(&self.owed) -= micros(time);
     }
 }
 
@@ -140,7 +140,7 @@ impl Ballast {
 
     /// Fills the memory the first time.
     fn fill_once(&self) {
-        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut words = lock(&self.words);
         if words.is_empty() && self.mib > 0 {
             let length = usize::try_from(self.mib)
                 .unwrap_or(usize::MAX)
@@ -152,7 +152,7 @@ impl Ballast {
 
     /// Whether every filled word reads back unchanged.
     fn reads_back(&self) -> bool {
-        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = lock(&self.words);
         words
             .iter()
             .zip(self.contents())
@@ -437,7 +437,7 @@ impl Passing {
 
     /// Writes this many bytes to an unnamed file, and reads them back.
     fn move_bytes(&self, bytes: u64) -> std::io::Result<()> {
-        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scratch = lock(&self.scratch);
         let file = match &mut *scratch {
             Some(file) => file,
             none => none.insert(tempfile::tempfile()?),

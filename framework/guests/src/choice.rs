@@ -139,10 +139,12 @@ fn checkpoints(flags: &EngineFlags<'_>) -> Result<Option<GuestCheckpointSettings
             "--checkpoint-interval must be at least {}ms (default 60s)",
             CHECKPOINT_INTERVAL_MIN.as_millis()
         )),
-        Some(place) if StorageScheme::of(place).is_some() => Ok(Some(GuestCheckpointSettings {
-            directory: place.to_owned(),
-            interval,
-        })),
+        Some(place) if StorageScheme::from_path(place).is_some() => {
+            Ok(Some(GuestCheckpointSettings {
+                directory: place.to_owned(),
+                interval,
+            }))
+        }
         Some(place) if place.to_string_lossy().contains("://") => Err(format!(
             "--checkpoints {}: unknown store; use a directory, or a name that begins with s3://, gs://, \
              abfss:// or hdfs://",

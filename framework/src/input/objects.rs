@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use napreduce_connectors::bytes::{ReadAt, SharedBytes};
 use napreduce_connectors::stores::{
     ObjectStream, ObjectUri, REQUEST_BYTES, StorageError, StoredObject, stat, take_figures,
 };
-use napreduce_protocol::{Counter, Counters, Split};
+use napreduce_protocol::{Counter, Counters, Split, lock};
 
 /// Share of a task's memory for one request: two are in flight while a third is consumed.
 const MEMORY_SHARE: u64 = 32;
@@ -85,7 +85,7 @@ fn object(path: &Path, version: &str, length: u64) -> io::Result<StoredObject> {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&mutex)
 }
 
 /// An open object.

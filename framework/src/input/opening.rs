@@ -15,7 +15,7 @@ use super::objects;
 pub(crate) fn open_input(split: &Split, memory: usize, reads_on: bool) -> io::Result<SharedBytes> {
     // Files ignore both.
     let _ = (memory, reads_on);
-    match StorageScheme::of(&split.path) {
+    match StorageScheme::from_path(&split.path) {
         None => Ok(Arc::new(File::open(&split.path)?)),
         #[cfg(feature = "storage")]
         Some(_) => objects::open(split, memory, reads_on),
@@ -26,7 +26,7 @@ pub(crate) fn open_input(split: &Split, memory: usize, reads_on: bool) -> io::Re
 
 /// Opens the current file or object at a path, to read a few bytes.
 pub(crate) fn open_path(path: &Path) -> io::Result<SharedBytes> {
-    match StorageScheme::of(path) {
+    match StorageScheme::from_path(path) {
         None => Ok(Arc::new(File::open(path)?)),
         #[cfg(feature = "storage")]
         Some(_) => objects::open_found(path),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use napreduce_local::Chain;
-use napreduce_protocol::{JobError, JobReport};
+use napreduce_protocol::{JobError, JobReport, lock};
 use napreduce_task::catch_refusal;
 
 use super::error::Error;
@@ -235,7 +235,7 @@ impl Files {
     #[cfg(feature = "cluster")]
     pub(crate) fn chain(&self) -> Option<u128> {
         match &self.owner {
-            Owner::Program(chain) => chain.lock().unwrap_or_else(PoisonError::into_inner).token(),
+            Owner::Program(chain) => lock(&chain).token(),
             Owner::Person | Owner::Driver => None,
         }
     }

@@ -8,11 +8,11 @@ use std::ffi::OsString;
 use std::fmt::{self, Display};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::{fs, io};
 
 use napreduce_local::SideFileSource;
-use napreduce_protocol::mark_permanent;
+use napreduce_protocol::{lock, mark_permanent};
 
 use crate::input::local_path;
 
@@ -35,7 +35,7 @@ thread_local! {
 fn with_files<R>(look: impl FnOnce(&BTreeMap<String, PathBuf>) -> R) -> R {
     OF_THREAD.with_borrow(|of_thread| match of_thread {
         Some(files) => look(files),
-        None => look(&HERE.lock().unwrap_or_else(PoisonError::into_inner)),
+        None => look(&lock(&HERE)),
     })
 }
 
@@ -197,14 +197,8 @@ type FileState = (u64, i64, i64, u64);
 /// Returns the content of a file, which is loaded unless the process has it.
 fn shared<T: Send + Sync + 'static>(path: &Path, loader: &Loader<T>) -> Result<Arc<T>, String> {
     let key = (path.to_owned(), loader.address, TypeId::of::<T>());
-    let slot = Arc::clone(
-        LOADED
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(key)
-            .or_default(),
-    );
-    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    let slot = Arc::clone(lock(&LOADED).entry(key).or_default());
+    let mut slot = lock(&slot);
     let file = fs::metadata(path).map_err(|error| error.to_string())?;
     let state = (file.len(), file.mtime(), file.mtime_nsec(), file.ino());
     if let Some((of_state, content)) = &*slot
@@ -275,10 +269,7 @@ pub(crate) fn all() -> io::Result<BTreeMap<OsString, PathBuf>> {
 /// Replaces the files that `side_file` finds in this process; returns the earlier ones.
 pub(crate) fn set_local(files: BTreeMap<String, PathBuf>) -> BTreeMap<String, PathBuf> {
     OF_THREAD.set(None);
-    std::mem::replace(
-        &mut *HERE.lock().unwrap_or_else(PoisonError::into_inner),
-        files,
-    )
+    std::mem::replace(&mut *lock(&HERE), files)
 }
 
 /// Sets the files that `side_file` finds in this thread, which runs one task.

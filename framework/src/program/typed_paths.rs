@@ -23,14 +23,15 @@ impl TypedPaths {
 
     /// Makes the paths of a plan absolute; returns whether any was relative.
     pub(crate) fn make_absolute(&self, plan: &mut JobPlan) -> bool {
-        let is_relative = |path: &Path| path.is_relative() && StorageScheme::of(path).is_none();
+        let is_relative =
+            |path: &Path| path.is_relative() && StorageScheme::from_path(path).is_none();
         let relative = is_relative(&plan.output)
             || plan
                 .splits
                 .iter()
                 .flat_map(|split| &split.parts)
                 .any(|part| is_relative(&part.path));
-        let absolute = |path: &Path| match StorageScheme::of(path) {
+        let absolute = |path: &Path| match StorageScheme::from_path(path) {
             None => self.here.join(path),
             // An object has the same name everywhere.
             Some(_) => path.to_owned(),

@@ -49,7 +49,7 @@ fn make(path: &Path, input: Option<&Path>) -> io::Result<CommandPlace> {
     }
     if let Some(input) = input {
         // The command starts in another directory. Names of objects do not depend on it.
-        let input = if StorageScheme::of(input).is_some() {
+        let input = if StorageScheme::from_path(input).is_some() {
             input.to_owned()
         } else {
             absolute(input)?

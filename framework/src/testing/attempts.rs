@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
-    ByteSize, CounterValues, MapTask, NamedPart, PartOutput, ReduceTask, TaskError,
+    ByteSize, CounterValues, MapTask, NamedPart, PartOutput, ReduceTask, TaskError, lock,
 };
 use napreduce_task::{
     Ask, Checkpoint, CheckpointStage, MapResult, ReduceResult, Script, TaskContext,
@@ -34,7 +34,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Prevents trials of other tests from resetting the user counters.
 pub(crate) fn counters_alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&ONE_AT_A_TIME)
 }
 
 /// One run of a job.

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use napreduce_cluster::{ClusterClient, SubmitOptions};
 use napreduce_engine::{JobId, Span, Time};
 use napreduce_protocol::requests::ListJobs;
-use napreduce_protocol::{ByteSize, JobDetail, JobPlan};
+use napreduce_protocol::{ByteSize, JobDetail, JobPlan, whole_micros};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{ClusterShape, SimulatedJob};
 
@@ -395,7 +395,7 @@ fn unix_micros() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    whole_micros(since)
 }
 
 /// Connections that submit jobs in turn: an answer waits for the job to be on disk, and the next job may be due

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use napreduce_engine::{Span, Time};
-use napreduce_protocol::parse_time;
+use napreduce_protocol::{parse_time, whole_micros};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{Run, SimulatedJob};
 
@@ -44,7 +44,7 @@ pub struct GivenCosts {
 
 pub(super) fn span(text: &str) -> Result<Span, String> {
     let time: Duration = parse_time(text)?;
-    Ok(Span(u64::try_from(time.as_micros()).unwrap_or(u64::MAX)))
+    Ok(Span(whole_micros(time)))
 }
 
 impl GivenCosts {

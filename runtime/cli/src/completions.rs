@@ -486,7 +486,7 @@ mod tests {
             kind: TaskKind::Map,
             index,
         };
-        let waiting = TaskSummary::of(task(0), TaskPhase::Waiting, 0);
+        let waiting = TaskSummary::new(task(0), TaskPhase::Waiting, 0);
         let live = LiveAttempt {
             attempt: AttemptId {
                 task: task(1),

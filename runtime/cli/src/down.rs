@@ -11,7 +11,7 @@ use napreduce_cluster::{
 };
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::requests::{ListJobs, ListWorkers};
-use napreduce_protocol::several_lines;
+use napreduce_protocol::{several_lines, whole_millis};
 use rustix::process::Signal;
 use serde::Serialize;
 
@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         process: up.id(),
         workers,
         unfinished,
-        took_millis: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        took_millis: whole_millis(began.elapsed()),
     };
     arguments.format.print(|_| text(&ended), || &ended)
 }
@@ -198,7 +198,7 @@ fn wait_for(process: &RunningProcess, what: &str, began: Instant) -> Result<()> 
         print_error(format_args!(
             "waiting for {what} (process {}) for {} now",
             process.id(),
-            span(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX))
+            span(whole_millis(began.elapsed()))
         ));
     }
     Ok(())

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use napreduce_answers::JobAnswer;
 use napreduce_cluster::{JournalCheck, ReplayError, check_journal};
 use napreduce_protocol::several_lines;
 use napreduce_schedulers::SchedulerConfiguration;
-use napreduce_web::answers::JobAnswer;
 use napreduce_web::clock::now_millis;
 use serde_json::json;
 

@@ -7,12 +7,12 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use napreduce_answers::{
+    ENDS, FlowAnswer, GroupAnswer, LatencyAnswer, LedgerFilter, PreemptionAnswer, PreemptionTotals,
+};
 use napreduce_engine::Primitive;
 use napreduce_history::HistoryFolder;
 use napreduce_protocol::printing::print_error;
-use napreduce_web::answers::{
-    ENDS, FlowAnswer, GroupAnswer, LatencyAnswer, LedgerFilter, PreemptionAnswer, PreemptionTotals,
-};
 use napreduce_web::clock::now_millis;
 use napreduce_web::{ClusterSource, FlowEnds, HistorySource, LedgerWindow, PageSource, Window};
 use serde::Serialize;
@@ -457,7 +457,7 @@ fn latency(micros: u64) -> String {
 #[cfg(test)]
 mod tests {
     use clap::FromArgMatches;
-    use napreduce_web::answers::PrimitiveTotals;
+    use napreduce_answers::PrimitiveTotals;
 
     use super::*;
 

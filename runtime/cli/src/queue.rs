@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use napreduce_answers::QueueAnswer;
 use napreduce_protocol::requests::ListQueues;
 use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary, printing::print_error};
-use napreduce_web::answers::QueueAnswer;
 
 use crate::cluster::ClusterArguments;
 use crate::format::{Format, FormatArguments, or_dash};

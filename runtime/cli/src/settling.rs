@@ -9,13 +9,13 @@ use napreduce_cluster::ClusterClient;
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_protocol::requests::GetOutcomes;
 use napreduce_protocol::{
-    CommandOutcome, TaskCommand, parse_time, printing::print_error, several_lines,
+    Backoff, CommandOutcome, TaskCommand, parse_time, printing::print_error, several_lines,
 };
 
 use crate::failure::printed;
 
-const LOOK_FIRST: Duration = Duration::from_millis(20);
-const LOOK_MAX: Duration = Duration::from_millis(500);
+/// Pauses between looks at the outcomes.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(500));
 /// Progress is printed after the first time, then at the interval of the second.
 const PRINT_FIRST: Duration = Duration::from_secs(2);
 const PRINT_AGAIN: Duration = Duration::from_secs(10);
@@ -77,7 +77,7 @@ fn wait_for(
 ) -> Result<Vec<(AttemptId, CommandOutcome)>> {
     let CommandTarget { job, attempts } = target;
     let began = Instant::now();
-    let mut look = LOOK_FIRST;
+    let mut backoff = BACKOFF;
     let mut print_after = PRINT_FIRST;
     loop {
         let outcomes = client.ask(GetOutcomes {
@@ -102,8 +102,8 @@ fn wait_for(
                 all - open
             ));
         }
-        thread::sleep(look.min(until.saturating_duration_since(Instant::now())));
-        look = (look * 2).min(LOOK_MAX);
+        let left = until.saturating_duration_since(Instant::now());
+        thread::sleep(backoff.next_pause().min(left));
     }
 }
 

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use clap::Args;
+use napreduce_answers::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts};
 use napreduce_protocol::one_line;
 use napreduce_protocol::requests::{Explain, ListJobs, ListWorkers};
-use napreduce_web::answers::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts};
 
 use crate::cluster::ClusterArguments;
 use crate::format::{FormatArguments, or_dash};
@@ -157,8 +157,8 @@ fn counts<N: Copy + PartialEq + Default + std::fmt::Display>(all: &[(N, &str)]) 
 
 #[cfg(test)]
 mod tests {
+    use napreduce_answers::{JobAnswer, TimeLeftAnswer, WarningAnswer};
     use napreduce_protocol::JobPhase;
-    use napreduce_web::answers::{JobAnswer, TimeLeftAnswer, WarningAnswer};
 
     use super::*;
     use crate::job::sample_summary as summary;

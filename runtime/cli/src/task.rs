@@ -7,7 +7,7 @@ use napreduce_engine::WorkerId;
 use napreduce_protocol::requests::{CommandTask, Explain, ListTasks};
 use napreduce_protocol::{LiveAttempt, TaskCommand, TaskPhase, TaskSummary, printing::print_error};
 
-use napreduce_web::answers::{TaskAnswer, TaskExplanation};
+use napreduce_answers::{TaskAnswer, TaskExplanation};
 use napreduce_web::clock::now_millis;
 
 use crate::cluster::ClusterArguments;

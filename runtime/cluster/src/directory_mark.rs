@@ -86,6 +86,18 @@ impl DirectoryMarkError {
             2
         }
     }
+
+    fn io(
+        doing: &'static str,
+        path: &Path,
+    ) -> impl FnOnce(io::Error) -> DirectoryMarkError + use<> {
+        let path = path.to_owned();
+        move |source| DirectoryMarkError::Io {
+            doing,
+            path,
+            source,
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -105,36 +117,29 @@ pub(crate) fn take_directory(
     foreign: impl Fn(&str) -> bool,
     made_before: impl Fn() -> bool,
 ) -> Result<(), DirectoryMarkError> {
-    let failed = |doing| {
-        move |source| DirectoryMarkError::Io {
-            doing,
-            path: path.to_owned(),
-            source,
-        }
-    };
-    let directory = File::open(path).map_err(failed("open"))?;
+    let directory = File::open(path).map_err(DirectoryMarkError::io("open", path))?;
     // Serializes two daemons. On a file system without locks both write the same text.
     let _ = flock(&directory, FlockOperation::LockExclusive);
     if let Some(is) = read(path)? {
-        let of_another = || DirectoryMarkError::OfAnotherKind {
-            path: path.to_owned(),
-            kind,
-            is,
-        };
-        return if is == kind {
-            Ok(())
-        } else {
-            Err(of_another())
-        };
+        if is != kind {
+            return Err(DirectoryMarkError::OfAnotherKind {
+                path: path.to_owned(),
+                kind,
+                is,
+            });
+        }
+        return Ok(());
     }
     let mut others = Vec::new();
-    for entry in fs::read_dir(path).map_err(failed("list"))? {
+    for entry in fs::read_dir(path).map_err(DirectoryMarkError::io("list", path))? {
         let name = entry
-            .map_err(failed("list"))?
+            .map_err(DirectoryMarkError::io("list", path))?
             .file_name()
             .to_string_lossy()
             .into_owned();
-        others.extend((name != UNFINISHED && foreign(&name)).then_some(name));
+        if name != UNFINISHED && foreign(&name) {
+            others.push(name);
+        }
     }
     if let Some(found) = others.into_iter().min()
         && !made_before()
@@ -145,7 +150,7 @@ pub(crate) fn take_directory(
             found,
         });
     }
-    write(path, kind).map_err(failed("mark"))
+    write(path, kind).map_err(DirectoryMarkError::io("mark", path))
 }
 
 fn read(path: &Path) -> Result<Option<DirectoryKind>, DirectoryMarkError> {
@@ -154,14 +159,9 @@ fn read(path: &Path) -> Result<Option<DirectoryKind>, DirectoryMarkError> {
         path: path.clone(),
         reason,
     };
-    let unread = |source| DirectoryMarkError::Io {
-        doing: "read",
-        path: path.clone(),
-        source,
-    };
     let Some(text) = read_regular(&path, MARK_BYTES_MAX)
         .if_there()
-        .map_err(unread)?
+        .map_err(DirectoryMarkError::io("read", &path))?
     else {
         return Ok(None);
     };

@@ -7,6 +7,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use napreduce_engine::Time;
+use napreduce_protocol::whole_micros;
 use tokio::time::Instant;
 
 /// The engine's clock. Continues from the last time in the journal, even if the machine's clock was set back.
@@ -27,7 +28,7 @@ pub fn unix_micros() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    whole_micros(since)
 }
 
 impl Clock {
@@ -41,14 +42,13 @@ impl Clock {
     }
 
     pub fn now(&self) -> Time {
-        let elapsed =
-            u64::try_from(now().duration_since(self.started).as_micros()).unwrap_or(u64::MAX);
+        let elapsed = whole_micros(now().duration_since(self.started));
         Time(self.base.0.saturating_add(elapsed))
     }
 
     /// Returns the engine's time of an event that happened so long ago.
     pub fn before_now(&self, age: Duration) -> Time {
-        let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
+        let age = whole_micros(age);
         Time(self.now().0.saturating_sub(age))
     }
 

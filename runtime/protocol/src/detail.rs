@@ -96,7 +96,7 @@ impl JobDetail {
         } else {
             TaskPhase::Waiting
         };
-        let new = |task| (task, TaskSummary::of(task, unfinished, 0));
+        let new = |task| (task, TaskSummary::new(task, unfinished, 0));
         let planned = progress.phases().flat_map(|(kind, phase)| {
             (0..phase.tasks.min(TASKS_MAX)).map(move |index| TaskId { job, kind, index })
         });
@@ -139,13 +139,13 @@ pub struct JobSettings {
 
 impl Default for JobSettings {
     fn default() -> JobSettings {
-        JobSettings::of(&JobPlan::new("", ""))
+        JobSettings::from_plan(&JobPlan::new("", ""))
     }
 }
 
 impl JobSettings {
     /// Returns a plan's settings.
-    pub fn of(plan: &JobPlan) -> JobSettings {
+    pub fn from_plan(plan: &JobPlan) -> JobSettings {
         JobSettings {
             definition: plan.definition.clone(),
             reduces: plan.reduces,

@@ -1,6 +1,7 @@
 //! The protocols between napreduce's processes: messages between coordinator, worker, task process and
 //! client, and their encoding (the only use of bincode). Depends only on `napreduce-engine`.
 
+mod backoff;
 mod claim_token;
 mod commands;
 mod counters;
@@ -12,6 +13,7 @@ mod digest;
 #[doc(hidden)]
 pub mod fuzzing;
 mod io_result;
+mod lock;
 mod messages;
 mod object_stores;
 pub mod path_bytes;
@@ -32,8 +34,10 @@ mod task_error;
 mod task_failure;
 mod text;
 mod units;
+mod whole_time;
 mod wire;
 
+pub use backoff::{Backoff, jittered};
 pub use claim_token::ClaimToken;
 pub use commands::{CommandOutcome, JobCommand, TaskCommand};
 pub use counters::{Counter, CounterValues, Counters};
@@ -45,6 +49,7 @@ pub use description::{
 pub use detail::{JobDetail, JobSettings};
 pub use digest::{Blob, Digest, DigestError, SideFile};
 pub use io_result::IoResult;
+pub use lock::lock;
 pub use messages::*;
 pub use object_stores::{
     ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload,
@@ -72,6 +77,7 @@ pub use task_error::{TaskError, is_gone, is_limit, mark_permanent};
 pub use task_failure::{FailedRecord, TaskFailure};
 pub use text::{check_name, one_line, several_lines, without_formula};
 pub use units::{ByteSize, ByteSizeError, parse_time};
+pub use whole_time::{whole_micros, whole_millis, whole_nanos};
 pub use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};
 
 /// The protocol versions, as printed by `--version`.

@@ -18,7 +18,7 @@ pub struct QueueSample {
 
 impl QueueSample {
     /// Both kinds of each queue, at a moment.
-    pub fn of(at_millis: u64, queues: &[QueueSummary]) -> Vec<QueueSample> {
+    pub fn from_queues(at_millis: u64, queues: &[QueueSummary]) -> Vec<QueueSample> {
         let of_kind = |queue: &QueueSummary, kind, slots| {
             let queue = queue.name.clone();
             QueueSample {
@@ -54,7 +54,7 @@ pub struct WorkerSample {
 }
 
 impl WorkerSample {
-    pub fn of(at_millis: u64, worker: &WorkerSummary) -> WorkerSample {
+    pub fn from_worker(at_millis: u64, worker: &WorkerSummary) -> WorkerSample {
         let remarks = (!worker.remarks.is_empty()).then(|| worker.remarks.join("; "));
         WorkerSample {
             at_millis: worker.gone_millis.unwrap_or(at_millis),

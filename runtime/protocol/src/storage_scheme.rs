@@ -13,8 +13,8 @@ listed! {
     ///
     /// use napreduce_protocol::StorageScheme;
     ///
-    /// assert_eq!(StorageScheme::of(Path::new("s3://logs/2026/a.txt")), Some(StorageScheme::S3));
-    /// assert_eq!(StorageScheme::of(Path::new("/srv/logs/a.txt")), None);
+    /// assert_eq!(StorageScheme::from_path(Path::new("s3://logs/2026/a.txt")), Some(StorageScheme::S3));
+    /// assert_eq!(StorageScheme::from_path(Path::new("/srv/logs/a.txt")), None);
     /// assert_eq!(StorageScheme::Gcs.feature(), "gcs");
     /// ```
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,7 +42,7 @@ const BEGINNINGS: [(&str, StorageScheme); 6] = [
 impl StorageScheme {
     /// Returns the path's scheme; `None` for a file. A file in a directory named `s3:` is written
     /// `./s3:/...`.
-    pub fn of(path: &Path) -> Option<StorageScheme> {
+    pub fn from_path(path: &Path) -> Option<StorageScheme> {
         StorageScheme::split(path).map(|(scheme, _)| scheme)
     }
 
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn storage_scheme_needs_whole_prefix() {
-        let of = |name: &str| StorageScheme::of(Path::new(name));
+        let of = |name: &str| StorageScheme::from_path(Path::new(name));
         assert_eq!(of("s3a://b/k"), Some(StorageScheme::S3));
         assert_eq!(of("gs://b"), Some(StorageScheme::Gcs));
         assert_eq!(

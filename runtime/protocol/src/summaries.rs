@@ -257,7 +257,7 @@ pub struct TaskSummary {
 
 impl TaskSummary {
     /// A task without known live attempts.
-    pub fn of(task: TaskId, state: TaskPhase, attempts: u32) -> TaskSummary {
+    pub fn new(task: TaskId, state: TaskPhase, attempts: u32) -> TaskSummary {
         TaskSummary {
             task,
             state,

@@ -48,7 +48,7 @@ enum IoCause {
 }
 
 impl TaskError {
-    fn of(class: FailureClass, place: FaultPlace, message: impl Into<String>) -> TaskError {
+    fn new(class: FailureClass, place: FaultPlace, message: impl Into<String>) -> TaskError {
         TaskError {
             class,
             place,
@@ -62,17 +62,17 @@ impl TaskError {
 
     /// An error of the task itself: counts towards its attempts.
     pub fn task(message: impl Into<String>) -> TaskError {
-        TaskError::of(FailureClass::Task, FaultPlace::UserCode, message)
+        TaskError::new(FailureClass::Task, FaultPlace::UserCode, message)
     }
 
     /// An error outside the task: it is retried.
     pub fn retryable(message: impl Into<String>) -> TaskError {
-        TaskError::of(FailureClass::Retryable, FaultPlace::Host, message)
+        TaskError::new(FailureClass::Retryable, FaultPlace::Host, message)
     }
 
     /// A permanent error: the job fails.
     pub fn fatal(message: impl Into<String>) -> TaskError {
-        TaskError::of(FailureClass::Fatal, FaultPlace::UserCode, message)
+        TaskError::new(FailureClass::Fatal, FaultPlace::UserCode, message)
     }
 
     /// Changes the place.
@@ -103,7 +103,7 @@ impl TaskError {
     pub fn lost_inputs(message: impl Into<String>, lost_inputs: Vec<AttemptId>) -> TaskError {
         TaskError {
             lost_inputs,
-            ..TaskError::of(FailureClass::Retryable, FaultPlace::Peer, message)
+            ..TaskError::new(FailureClass::Retryable, FaultPlace::Peer, message)
         }
     }
 
@@ -122,7 +122,7 @@ impl TaskError {
                 (FailureClass::Retryable, FaultPlace::SharedStorage)
             }
         };
-        TaskError::of(class, place, message)
+        TaskError::new(class, place, message)
     }
 
     /// A system error on the worker's own disk: a run, a segment or scratch. Retried on another worker.
@@ -141,7 +141,7 @@ impl TaskError {
         let disk_need = (cause == IoCause::Full).then(DiskNeed::default);
         TaskError {
             disk_need,
-            ..TaskError::of(class, place, message)
+            ..TaskError::new(class, place, message)
         }
     }
 

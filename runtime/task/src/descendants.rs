@@ -22,7 +22,7 @@ pub struct Descendant {
 
 impl Descendant {
     /// Returns a process; `None` if it does not exist.
-    pub fn of(process: i32) -> Option<Descendant> {
+    pub fn find(process: i32) -> Option<Descendant> {
         let started = stat_of(process)?.started;
         Some(Descendant { process, started })
     }

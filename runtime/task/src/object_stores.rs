@@ -16,7 +16,7 @@ pub fn set_object_stores(stores_of: fn(&Path) -> &'static dyn ObjectStores) {
 
 /// Returns the store client for an object; the error names the missing feature.
 pub fn object_stores(object: &Path) -> Result<&'static dyn ObjectStores, String> {
-    STORES.get().map(|stores_of| stores_of(object)).ok_or_else(|| match StorageScheme::of(object) {
+    STORES.get().map(|stores_of| stores_of(object)).ok_or_else(|| match StorageScheme::from_path(object) {
         Some(store) => format!(
             "{} is in {store}, which this program was built without; build it with the feature {} of napreduce",
             object.display(),

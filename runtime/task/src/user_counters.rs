@@ -4,9 +4,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-use napreduce_protocol::{Counter, CounterValues};
+use napreduce_protocol::{Counter, CounterValues, lock};
 
 /// Cells live as long as the process: a job has a handful of counters, and handles must be free to copy.
 static REGISTRY: Mutex<BTreeMap<String, UserCounter>> = Mutex::new(BTreeMap::new());
@@ -148,7 +148,7 @@ pub fn set_user_counters(saved: &CounterValues) {
 
 /// Locks the counters; a panic can at worst leave an entry out.
 fn registry() -> MutexGuard<'static, BTreeMap<String, UserCounter>> {
-    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&REGISTRY)
 }
 
 #[cfg(test)]

@@ -12,10 +12,11 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use napreduce_protocol::lock;
 use napreduce_protocol::printing::print_error;
 use rustix::process::Signal;
 
@@ -69,11 +70,6 @@ impl Drop for Watcher {
         // A panic of that thread has been printed.
         let _ = keeper.join();
     }
-}
-
-/// Locks a pipe; no panic can leave it half-changed.
-fn lock(pipe: &Mutex<Option<ChildStdin>>) -> MutexGuard<'_, Option<ChildStdin>> {
-    pipe.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn start_process(directory: &Path) -> io::Result<(Child, ChildStdin)> {
@@ -208,7 +204,7 @@ fn marked(mark: &[u8], directory: &Path) -> BTreeSet<Descendant> {
             .split(|byte| *byte == 0)
             .any(|variable| variable == mark);
         if is_marked && is_same_directory(process, directory) {
-            found.extend(Descendant::of(process));
+            found.extend(Descendant::find(process));
             found.extend(descendants_of(process).members);
         }
     }

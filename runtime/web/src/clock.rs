@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use napreduce_protocol::{whole_micros, whole_millis};
+
 fn since_1970() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -10,10 +12,10 @@ fn since_1970() -> Duration {
 
 /// Returns milliseconds since 1970.
 pub fn now_millis() -> u64 {
-    u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
+    whole_millis(since_1970())
 }
 
 /// Returns microseconds since 1970.
 pub fn now_micros() -> u64 {
-    u64::try_from(since_1970().as_micros()).unwrap_or(u64::MAX)
+    whole_micros(since_1970())
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use napreduce_engine::JobId;
 use napreduce_protocol::JobSummary;
 
-use crate::answers::{FlowAnswer, GroupAnswer, LedgerFilter, LedgerRow, PreemptionTotals};
 use crate::per_job::{JobValues, READ_TIME, Window};
 use crate::source::{PageSource, SourceError};
+use napreduce_answers::{FlowAnswer, GroupAnswer, LedgerFilter, LedgerRow, PreemptionTotals};
 
 /// A terminal waits longer than a page, which asks again.
 const TERMINAL_READ_TIME: Duration = Duration::from_secs(60);

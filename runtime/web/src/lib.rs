@@ -1,5 +1,5 @@
-//! Dashboard, REST API and metrics of a cluster or of ended jobs. The REST objects are also the output of
-//! `--format json`. The server queries a cluster like the command line does, so a failing web server cannot affect
+//! Dashboard, REST API and metrics of a cluster or of ended jobs. The REST objects are those of
+//! `napreduce-answers`. The server queries a cluster like the command line does, so a failing web server cannot affect
 //! jobs.
 //!
 //! ```no_run
@@ -15,7 +15,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod answers;
 mod assets;
 pub mod clock;
 mod context;
@@ -23,7 +22,6 @@ mod events;
 mod guard;
 mod labels;
 mod ledger_window;
-mod lock;
 mod once;
 mod per_job;
 mod problem;
@@ -41,5 +39,5 @@ pub use per_job::{Window, recent_performance};
 pub use report::report_html;
 pub use routes::openapi_json;
 pub use server::{DEFAULT_ADDRESS, ServeError, WebServer, WebSettings, link, token};
-pub use source::{ClusterSource, HistorySource, OperatorCommand, PageSource, SourceError};
+pub use source::{ClusterSource, HistorySource, PageSource, SourceError};
 pub use what_if::WhatIfSettings;

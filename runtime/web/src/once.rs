@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use crate::lock::lock;
+use napreduce_protocol::lock;
 
 /// How long a response is kept.
 const KEPT_MILLIS: u64 = 24 * 60 * 60 * 1_000;

@@ -9,12 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use napreduce_engine::JobId;
-use napreduce_protocol::{JobDetail, JobSummary};
+use napreduce_protocol::{JobDetail, JobSummary, lock};
 
-use crate::answers::{JobSlots, JobWork, LedgerRow, PerformanceAnswer};
 use crate::clock::{now_micros, now_millis};
-use crate::lock::lock;
 use crate::source::{PageSource, SourceError, pause_after};
+use napreduce_answers::{JobSlots, JobWork, LedgerRow, PerformanceAnswer};
 
 /// A page asks for the list, the totals and the flows of a window one after the other.
 pub const READ_TIME: Duration = Duration::from_secs(2);
@@ -319,7 +318,7 @@ mod tests {
     use napreduce_protocol::JobPhase;
 
     use super::*;
-    use crate::answers::samples::job;
+    use napreduce_answers::samples::job;
 
     /// A value of the given weight.
     #[derive(Debug)]

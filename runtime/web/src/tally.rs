@@ -7,18 +7,17 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use napreduce_engine::JobId;
-use napreduce_protocol::{JobDetail, JobSummary};
+use napreduce_protocol::{JobDetail, JobSummary, lock};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::answers::LedgerRow;
 use crate::clock::now_micros;
 use crate::labels::{Labels, label};
-use crate::lock::lock;
 use crate::source::{PageSource, SourceError};
+use napreduce_answers::LedgerRow;
 
 /// One scrape counts jobs for this long; the next one continues.
 const READ_TIME: Duration = Duration::from_secs(3);
@@ -329,8 +328,7 @@ mod tests {
     use prometheus_client::encoding::text::encode;
 
     use super::*;
-    use crate::answers::samples::{job, preempted};
-    use crate::source::OperatorCommand;
+    use napreduce_answers::samples::{job, preempted};
 
     const STARTED: u64 = 1_790_000_000_000;
 
@@ -403,10 +401,6 @@ mod tests {
         }
 
         fn log(&self, _: AttemptId, _: LogStream, _: u64, _: u64) -> Result<Vec<u8>, SourceError> {
-            Ok(Vec::new())
-        }
-
-        fn order(&self, _: &OperatorCommand, _: &str) -> Result<Vec<AttemptId>, SourceError> {
             Ok(Vec::new())
         }
     }

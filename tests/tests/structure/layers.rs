@@ -28,6 +28,14 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["napreduce-engine", "napreduce-protocol"],
     ),
     (
+        "runtime/answers",
+        &[
+            "napreduce-engine",
+            "napreduce-protocol",
+            "napreduce-history",
+        ],
+    ),
+    (
         "runtime/local",
         &[
             "napreduce-engine",
@@ -54,6 +62,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "napreduce-engine",
             "napreduce-protocol",
             "napreduce-history",
+            "napreduce-answers",
             "napreduce-cluster",
         ],
     ),
@@ -112,6 +121,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "napreduce-cluster",
             "napreduce-local",
             "napreduce-sim",
+            "napreduce-answers",
             "napreduce-web",
         ],
     ),

@@ -1,10 +1,10 @@
 //! Connections to buckets, one per bucket, configured by the environment. Credentials are checked first.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
-use napreduce_protocol::StorageScheme;
+use napreduce_protocol::{StorageScheme, lock};
 use object_store::client::{HttpClient, HttpConnector};
 use object_store::list::PaginatedListStore;
 use object_store::multipart::MultipartStore;
@@ -101,7 +101,7 @@ static TLS: Once = Once::new();
 pub(crate) fn bucket(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     let key = (uri.scheme(), uri.bucket().to_owned());
     // Held while connecting, so that others wait for the connection.
-    let mut buckets = BUCKETS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut buckets = lock(&BUCKETS);
     let known = buckets.get_or_insert_default();
     if let Some(bucket) = known.get(&key) {
         return Ok(bucket.clone());

@@ -106,7 +106,7 @@ pub enum StorageError {
 }
 
 fn is_of_azure(uri: &str) -> bool {
-    StorageScheme::of(Path::new(uri)) == Some(StorageScheme::Azure)
+    StorageScheme::from_path(Path::new(uri)) == Some(StorageScheme::Azure)
 }
 
 fn with_hint(hint: &str) -> String {

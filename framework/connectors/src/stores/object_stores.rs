@@ -21,7 +21,7 @@ use crate::stores::{ObjectUri, StorageError, figures, small, upload, upload_list
 /// assert_eq!(stores.take_written().requests, 0);
 /// ```
 pub fn stores_of(object: &Path) -> &'static dyn ObjectStores {
-    match StorageScheme::of(object) {
+    match StorageScheme::from_path(object) {
         #[cfg(feature = "hdfs")]
         Some(StorageScheme::Hdfs) => &HdfsStores,
         _ => &Stores,

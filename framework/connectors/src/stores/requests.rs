@@ -2,11 +2,12 @@
 //! response; a connector records the status instead.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use napreduce_protocol::{Backoff, jittered, lock};
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
@@ -19,8 +20,7 @@ use crate::stores::{ObjectUri, StorageError};
 
 /// Time during which a failing request is retried. Time in which the process was stopped does not count.
 const PATIENCE: Duration = Duration::from_secs(180);
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(15));
 /// Timeout without any received bytes.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Maximum bytes of an error response that are searched for its code.
@@ -37,7 +37,7 @@ pub(crate) async fn traced<T>(
     let last = Arc::new(Mutex::new(None));
     let answer = LAST.scope(Arc::clone(&last), request).await;
     answer.map_err(|error| {
-        let noted = last.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let noted = lock(&last).take();
         noted.unwrap_or_else(|| Failure::of(&error))
     })
 }
@@ -46,7 +46,7 @@ pub(crate) async fn traced<T>(
 pub(crate) struct RetryBudget {
     left: Duration,
     spent: Duration,
-    pause: Duration,
+    backoff: Backoff,
     tries: u32,
     began: Instant,
     /// The counters to which retries are added.
@@ -62,7 +62,7 @@ impl RetryBudget {
         RetryBudget {
             left: patience,
             spent: Duration::ZERO,
-            pause: FIRST_PAUSE,
+            backoff: BACKOFF,
             tries: 0,
             began: Instant::now(),
             figures: &READ,
@@ -89,7 +89,7 @@ impl RetryBudget {
         self.tries += 1;
         // Limits the time in which this process was stopped.
         let tried = self.began.elapsed().min(SILENCE_MAX);
-        let pause = jittered(self.pause);
+        let pause = jittered(self.backoff.next_pause());
         self.spent += tried + pause;
         if self.spent > self.left {
             let seconds = self.spent.as_secs();
@@ -106,17 +106,10 @@ impl RetryBudget {
             });
         }
         tokio::time::sleep(pause).await;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         self.began = Instant::now();
         self.figures.count_retry();
         Ok(())
     }
-}
-
-/// Returns half to all of the pause, so that clients do not retry in step.
-fn jittered(pause: Duration) -> Duration {
-    let random = getrandom::u32().unwrap_or(u32::MAX);
-    pause.mul_f64(0.5 + f64::from(random) / f64::from(u32::MAX) / 2.0)
 }
 
 /// Makes a request with retries.
@@ -197,8 +190,7 @@ impl HttpService for TracingService {
 
 pub(crate) fn note(failure: Failure) {
     // Requests for credentials are made outside of traced requests.
-    let _ =
-        LAST.try_with(|last| *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure));
+    let _ = LAST.try_with(|last| *lock(&last) = Some(failure));
 }
 
 /// Returns the code of an error response. The rest of the response may contain credentials.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use napreduce_engine::TaskKind;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
-    JobError, JobPlan, ObjectStores, PutCondition, StorageScheme, StoreError,
+    JobError, JobPlan, ObjectStores, PutCondition, StorageScheme, StoreError, whole_millis,
 };
 use napreduce_task::object_stores;
 
@@ -58,12 +58,12 @@ impl SubmissionCheckpoints {
             .map_err(|error| JobError::io("draw a random number", error.into()))?;
         let key = u128::from_le_bytes(key);
         let path = directory.join(format!("napreduce-checkpoints-{key:032x}"));
-        let interval_millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+        let interval_millis = whole_millis(interval);
         let made = GuestCheckpoints {
             directory: path,
             interval_millis,
         };
-        if StorageScheme::of(directory).is_some() {
+        if StorageScheme::from_path(directory).is_some() {
             begin_in_store(&made.directory, &plan.name)?;
             return Ok(Some(SubmissionCheckpoints(made)));
         }
@@ -84,7 +84,7 @@ impl SubmissionCheckpoints {
 impl Drop for SubmissionCheckpoints {
     fn drop(&mut self) {
         let path = &self.0.directory;
-        let removed = match StorageScheme::of(path) {
+        let removed = match StorageScheme::from_path(path) {
             None => remove(path).map_err(|error| error.to_string()),
             Some(_) => remove_from_store(path),
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use napreduce_engine::FaultPlace;
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{Counter, FromTask, TaskError, WireError};
+use napreduce_protocol::{Counter, FromTask, TaskError, WireError, whole_millis};
 use napreduce_task::{
     Checkpoint, Definitions, Ended, Supervisor, TaskContext, TaskRunner, create_scratch,
     set_user_counters, user_counters,
@@ -144,9 +144,7 @@ impl Guest {
     fn context(&self, is_first: bool) -> Arc<TaskContext> {
         let context = TaskContext::new(self.attempt, self.plan.task_memory);
         if is_first {
-            context.add_active_millis(
-                u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
-            );
+            context.add_active_millis(whole_millis(self.began.elapsed()));
         }
         Arc::new(context)
     }

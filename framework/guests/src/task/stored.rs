@@ -30,14 +30,14 @@ impl StoredCheckpoints {
         task: TaskId,
         inputs: &str,
     ) -> Result<Option<StoredCheckpoints>, TaskError> {
-        if StorageScheme::of(submission).is_none() {
+        if StorageScheme::from_path(submission).is_none() {
             return Ok(None);
         }
         let prefix = submission
             .join(task.to_string())
             .join(inputs)
             .join("checkpoint");
-        let objects = CheckpointObjects::of(&prefix).map_err(|reason| {
+        let objects = CheckpointObjects::open(&prefix).map_err(|reason| {
             TaskError::fatal(format!("cannot use --checkpoints: {reason}"))
                 .at(FaultPlace::SharedStorage)
         })?;

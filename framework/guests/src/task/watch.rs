@@ -2,9 +2,10 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use napreduce_protocol::lock;
 use napreduce_protocol::printing::print_error;
 use napreduce_task::{StopSignals, TaskContext};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -157,6 +158,6 @@ impl Watch {
 
     /// A panic cannot leave the state inconsistent.
     fn lock(&self) -> MutexGuard<'_, WatchState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

@@ -178,7 +178,7 @@ struct Expansion {
 
 impl Expansion {
     fn add_argument(&mut self, path: &Path) -> Result<(), InputError> {
-        let scheme = StorageScheme::of(path);
+        let scheme = StorageScheme::from_path(path);
         let found = match scheme {
             Some(_) => None,
             None => Some(fs::metadata(path)),

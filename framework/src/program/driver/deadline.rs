@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use napreduce_engine::{Span, chain_share};
+use napreduce_protocol::whole_micros;
 
 /// The deadline of a chain of jobs.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl ChainDeadline {
 }
 
 fn span(time: Duration) -> Span {
-    Span(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+    Span(whole_micros(time))
 }
 
 #[cfg(test)]

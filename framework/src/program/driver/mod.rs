@@ -264,7 +264,7 @@ impl<'p> Driver<'p> {
             return Ok(None);
         }
         let has_no_directory =
-            self.run.intermediate.is_none() && StorageScheme::of(&self.run.output).is_some();
+            self.run.intermediate.is_none() && StorageScheme::from_path(&self.run.output).is_some();
         if self.cluster.is_some() && has_no_directory {
             return Err(Error::Usage(
                 "this program runs several jobs, so it needs a directory for intermediate data that all workers \
@@ -460,7 +460,7 @@ impl Drop for Driver<'_> {
 /// Returns the path next to which a chain's directory is created: the output by default.
 fn chain_place(run: &RunArguments) -> PathBuf {
     let name = run.output.file_name().unwrap_or("output".as_ref());
-    match (&run.intermediate, StorageScheme::of(&run.output)) {
+    match (&run.intermediate, StorageScheme::from_path(&run.output)) {
         (Some(directory), _) => directory.join(name),
         (None, None) => run.output.clone(),
         (None, Some(_)) => std::env::temp_dir().join(name),

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 
 use napreduce_connectors::parquet::{MAGIC, PartWriter};
+use napreduce_protocol::lock;
 use serde::Serialize;
 
 use super::super::TypedRow;
@@ -133,12 +134,7 @@ impl<R: TypedRow> OutputFormat for Parquet<R> {
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         let unsaved =
             |reason| TaskError::task(format!("cannot save the rows of a parquet part: {reason}"));
-        if let Some(part) = self
-            .part
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .as_mut()
-        {
+        if let Some(part) = lock(&self.part).as_mut() {
             part.save(state).map_err(unsaved)?;
         }
         Ok(Save::Saved)

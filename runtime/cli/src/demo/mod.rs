@@ -16,7 +16,9 @@ use napreduce_cluster::{ClusterClient, ClusterDirectory, ClusterPlace, Patience}
 use napreduce_engine::{JobId, TaskKind};
 use napreduce_protocol::printing::print;
 use napreduce_protocol::requests::GetJob;
-use napreduce_protocol::{JobDetail, JobPhase, PreemptionEnd, PreemptionSummary, ResumeSummary};
+use napreduce_protocol::{
+    JobDetail, JobPhase, PreemptionEnd, PreemptionSummary, ResumeSummary, whole_millis,
+};
 
 pub use job::{NAME as JOB_COMMAND, run as run_job};
 
@@ -119,7 +121,7 @@ fn show(folder: &Path, waits: bool, interrupt: &Interrupt) -> Result<()> {
     let up = start(&cluster, interrupt)?;
     figures(format_args!(
         "ready after {}; its page, for one sign-in:",
-        span(millis(up.ready_after))
+        span(whole_millis(up.ready_after))
     ));
     figures(&up.page);
     let patience = Patience {
@@ -376,10 +378,6 @@ fn took(job: &JobDetail) -> String {
         .ended_millis
         .unwrap_or(job.summary.submitted_millis);
     span(ended.saturating_sub(job.summary.submitted_millis))
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Formats a time that is usually a few milliseconds.

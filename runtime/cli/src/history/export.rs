@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use napreduce_answers::{AttemptAnswer, EventAnswer, JobAnswer, PartAnswer, PreemptionAnswer};
 use napreduce_engine::JobId;
 use napreduce_history::{HistoryFolder, ledger_of};
 use napreduce_protocol::{JobDetail, JobPhase, printing::print_error};
 use napreduce_sim::write_csv;
-use napreduce_web::answers::{AttemptAnswer, EventAnswer, JobAnswer, PartAnswer, PreemptionAnswer};
 use serde::Serialize;
 
 use crate::failure::{Failures, usage};

@@ -94,7 +94,7 @@ impl HoldArguments {
 /// Submits a job again and prints the ID of the new one.
 pub fn rerun(arguments: &RerunArguments, client: &mut ClusterClient) -> Result<()> {
     let job = select_one(&arguments.job, "nap job rerun", client)?;
-    let absolute = |output: &PathBuf| match StorageScheme::of(output) {
+    let absolute = |output: &PathBuf| match StorageScheme::from_path(output) {
         None => std::path::absolute(output),
         // The path of an object store is absolute.
         Some(_) => Ok(output.clone()),

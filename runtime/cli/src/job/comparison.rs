@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use napreduce_answers::{ComparedCounter, JobComparison, JobFigures};
 use napreduce_history::HistoryFolder;
 use napreduce_protocol::{JobDetail, several_lines};
-use napreduce_web::answers::{ComparedCounter, JobComparison, JobFigures};
 use napreduce_web::clock::now_micros;
 use napreduce_web::{ClusterSource, HistorySource, PageSource};
 

@@ -1,8 +1,8 @@
 //! The details of one job: status, counters, history.
 
+use napreduce_answers::{SubmittedAnswer, TimeLeftAnswer};
 use napreduce_history::{ENDED, ENDING};
 use napreduce_protocol::{AttemptSummary, JobDetail, one_line, several_lines};
-use napreduce_web::answers::{SubmittedAnswer, TimeLeftAnswer};
 use napreduce_web::clock::now_millis;
 use unicode_width::UnicodeWidthStr;
 

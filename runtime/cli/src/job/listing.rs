@@ -6,10 +6,10 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use napreduce_answers::{JobAnswer, JobFilter, PhaseAnswer, TimeLeftAnswer};
 use napreduce_cluster::ClusterClient;
 use napreduce_protocol::requests::ListJobs;
 use napreduce_protocol::{JobPhase, JobSummary};
-use napreduce_web::answers::{JobAnswer, JobFilter, PhaseAnswer, TimeLeftAnswer};
 use napreduce_web::clock::now_millis;
 
 use crate::failure::usage;

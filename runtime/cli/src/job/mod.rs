@@ -17,15 +17,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use napreduce_answers::{
+    CountersAnswer, FindingAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer, SubmittedAnswer,
+};
 use napreduce_cluster::{ClusterClient, FollowOptions, OnInterrupt};
 use napreduce_engine::JobId;
 use napreduce_local::ProgressMode;
 use napreduce_protocol::requests::{CommandJob, Explain, GetJob, KillJob, ListJobs, ListTasks};
 use napreduce_protocol::{
     JobCommand, JobDetail, JobError, TaskCommand, printing::print_error, several_lines,
-};
-use napreduce_web::answers::{
-    CountersAnswer, FindingAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer, SubmittedAnswer,
 };
 use napreduce_web::clock::{now_micros, now_millis};
 use serde::Serialize;

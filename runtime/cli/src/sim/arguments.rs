@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum, ValueHint};
 use napreduce_engine::{JobId, PrimitiveChoice, Slots, Span, SuspendedMax, Time};
-use napreduce_protocol::{ByteSize, parse_time};
+use napreduce_protocol::{ByteSize, parse_time, whole_micros};
 use napreduce_schedulers::SchedulerName;
 use napreduce_sim::{Baseline, Cost, OverheadPreset, SimulationSettings};
 
@@ -252,7 +252,7 @@ impl PrimitiveName {
 }
 
 fn span(time: Duration) -> Span {
-    Span(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+    Span(whole_micros(time))
 }
 
 impl Arguments {

@@ -1,8 +1,8 @@
 //! Draws `nap top`: an overview, a list whose rows are those of the listings of `nap`, the selected job's reason,
 //! and a line for messages and keys.
 
+use napreduce_answers::CurrentJob;
 use napreduce_protocol::{QueueSummary, one_line};
-use napreduce_web::answers::CurrentJob;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};

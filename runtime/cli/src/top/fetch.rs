@@ -7,13 +7,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use anyhow::Result;
+use napreduce_answers::StatusAnswer;
 use napreduce_cluster::{ClientError, ClusterClient, ClusterPlace, Patience};
 use napreduce_engine::{JobChange, JobId, Reason};
 use napreduce_protocol::JobPhase;
 use napreduce_protocol::requests::{
     ChangeJob, CommandJob, Explain, KillJob, ListJobs, ListQueues, ListWorkers,
 };
-use napreduce_web::answers::StatusAnswer;
 
 use super::Event;
 use super::model::{Ask, Order, Snapshot};

@@ -1,8 +1,8 @@
 //! The state of `nap top`: what the coordinator has answered, what is selected, and what each key does.
 
+use napreduce_answers::{CurrentJob, StatusAnswer};
 use napreduce_engine::JobId;
 use napreduce_protocol::{JobCommand, QueueSummary, WorkerSummary};
-use napreduce_web::answers::{CurrentJob, StatusAnswer};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Rows that Page Up and Page Down move.

@@ -1,11 +1,11 @@
 //! The screen and the keys of `nap top`, without a terminal and without a coordinator.
 
+use napreduce_answers::{
+    CurrentJob, JobAnswer, JobCounts, SlotsInUse, StatusAnswer, TimeLeftAnswer, WorkerCounts,
+};
 use napreduce_engine::{JobId, WorkerId};
 use napreduce_protocol::{
     JobCommand, QueueSlots, QueueSummary, WorkerMemory, WorkerPhase, WorkerSummary,
-};
-use napreduce_web::answers::{
-    CurrentJob, JobAnswer, JobCounts, SlotsInUse, StatusAnswer, TimeLeftAnswer, WorkerCounts,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

@@ -3,26 +3,27 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use napreduce_protocol::Backoff;
+
 const FIRST: Duration = Duration::from_millis(200);
-const MAX: Duration = Duration::from_secs(10);
+const BACKOFF: Backoff = Backoff::new(FIRST, Duration::from_secs(10));
 /// A daemon that lived this long starts with the first backoff again.
 const STABLE_AFTER: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
 pub struct Restarts {
-    /// The last backoff of each daemon.
-    waits: BTreeMap<usize, Duration>,
+    backoffs: BTreeMap<usize, Backoff>,
     due: BTreeMap<usize, Instant>,
 }
 
 impl Restarts {
     /// Schedules the restart of a daemon by its lifetime and returns the backoff.
     pub fn plan(&mut self, daemon: usize, lived: Duration) -> Duration {
-        let wait = match self.waits.get(&daemon) {
-            Some(last) if lived < STABLE_AFTER => (*last * 2).min(MAX),
-            _ => FIRST,
-        };
-        self.waits.insert(daemon, wait);
+        let backoff = self.backoffs.entry(daemon).or_insert(BACKOFF);
+        if lived >= STABLE_AFTER {
+            backoff.reset();
+        }
+        let wait = backoff.next_pause();
         self.due.insert(daemon, Instant::now() + wait);
         wait
     }

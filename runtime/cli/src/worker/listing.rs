@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::Args;
+use napreduce_answers::{PerformanceAnswer, WorkerAnswer};
 use napreduce_protocol::requests::ListWorkers;
 use napreduce_protocol::{
     SuspendedMemory, WorkerPhase, WorkerSummary, parse_time, printing::print_error,
 };
-use napreduce_web::answers::{PerformanceAnswer, WorkerAnswer};
 use napreduce_web::{ClusterSource, recent_performance};
 use serde::Serialize;
 

@@ -18,11 +18,11 @@ pub(crate) struct Stamp {
 impl Stamp {
     /// Stamps the file at `path` without following links.
     pub(crate) fn at(path: &Path) -> io::Result<Stamp> {
-        fs::symlink_metadata(path).map(|metadata| Stamp::of(&metadata))
+        fs::symlink_metadata(path).map(|metadata| Stamp::from_metadata(&metadata))
     }
 
     /// Stamps an open or listed file.
-    pub(crate) fn of(metadata: &Metadata) -> Stamp {
+    pub(crate) fn from_metadata(metadata: &Metadata) -> Stamp {
         Stamp {
             device: metadata.dev(),
             inode: metadata.ino(),

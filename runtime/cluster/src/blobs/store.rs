@@ -6,9 +6,9 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use napreduce_protocol::{Blob, Digest, IoResult, open_regular, sync_parent};
+use napreduce_protocol::{Blob, Digest, IoResult, lock, open_regular, sync_parent};
 
 use super::stamp::Stamp;
 use super::writer::{BlobWriter, MODE, UNFINISHED};
@@ -191,7 +191,7 @@ impl BlobStore {
 
     fn index(&self) -> MutexGuard<'_, Index> {
         // A panic leaves the index consistent: every change is one statement.
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.index)
     }
 
     /// Evicts unpinned blobs, least recently used first, until the blob fits.
@@ -299,9 +299,9 @@ fn verified_stamp(path: &Path, digest: Digest) -> io::Result<Option<Stamp>> {
     if metadata.permissions().mode() & 0o777 != MODE {
         file.set_permissions(Permissions::from_mode(MODE))?;
     }
-    let before = Stamp::of(&file.metadata()?);
+    let before = Stamp::from_metadata(&file.metadata()?);
     let (found, _) = digest_of(&file)?;
-    let after = Stamp::of(&file.metadata()?);
+    let after = Stamp::from_metadata(&file.metadata()?);
     Ok((found == digest && before == after).then_some(after))
 }
 

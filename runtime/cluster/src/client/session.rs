@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{FromCoordinator, Request, ToCoordinator};
+use napreduce_protocol::{Answer, Backoff, FromCoordinator, Request, ToCoordinator};
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
@@ -18,8 +18,8 @@ use crate::transport::{
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
-const BACKOFF_FIRST: Duration = Duration::from_millis(50);
-const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// Pauses between tries to reach the coordinator.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 /// A connection that lasted this long resets the retry limit.
 const LASTING: Duration = Duration::from_secs(5);
 /// Upper bound on any answer; the longest waits for another client's upload.
@@ -253,8 +253,7 @@ impl Session {
                 self.place
             ));
         }
-        sleep(outage.backoff.min(left)).await;
-        outage.backoff = (outage.backoff * 2).min(BACKOFF_MAX);
+        sleep(outage.backoff.next_pause().min(left)).await;
         Ok(())
     }
 
@@ -315,7 +314,7 @@ impl Session {
 #[derive(Debug)]
 struct Outage {
     began: Option<Instant>,
-    backoff: Duration,
+    backoff: Backoff,
     /// The duration after which the outage is next reported.
     report_after: Duration,
 }
@@ -324,7 +323,7 @@ impl Default for Outage {
     fn default() -> Outage {
         Outage {
             began: None,
-            backoff: BACKOFF_FIRST,
+            backoff: BACKOFF,
             report_after: REPORT_AFTER,
         }
     }
@@ -345,7 +344,7 @@ pub(super) async fn exchange_within<R: Request>(
 ) -> Result<R::Answer, TryError> {
     connection.send(message).await.map_err(TryError::new)?;
     let answer = receive(connection, deadline).await?;
-    Ok(R::answer(answer).map_err(|other| ClientError::unexpected(&other))?)
+    Ok(R::Answer::from_message(answer).map_err(|other| ClientError::unexpected(&other))?)
 }
 
 /// Receives a message within limits; a refusal is final.

@@ -59,10 +59,9 @@ impl RunningProcess {
 
     /// Opens the process that holds a lock. A later process of the same id does not have the file open.
     fn holding(path: &Path) -> Result<Option<RunningProcess>, ClusterDirectoryError> {
-        let failed = |doing| ClusterDirectoryError::io(doing, path);
         let Some(bytes) = read_regular(path, PID_BYTES_MAX)
             .if_there()
-            .map_err(failed("read"))?
+            .map_err(ClusterDirectoryError::io("read", path))?
         else {
             return Ok(None);
         };
@@ -70,7 +69,8 @@ impl RunningProcess {
         let Ok(process) = String::from_utf8_lossy(&bytes).trim().parse() else {
             return Ok(None);
         };
-        let holder = RunningProcess::open(process).map_err(failed("find the process of"))?;
+        let holder = RunningProcess::open(process)
+            .map_err(ClusterDirectoryError::io("find the process of", path))?;
         Ok(holder.filter(|holder| has_open(holder.pid, path)))
     }
 
@@ -127,34 +127,33 @@ fn has_open(pid: Pid, path: &Path) -> bool {
 impl ClusterDirectory {
     /// Makes this process the only coordinator of the directory.
     pub fn lock_coordinator(&self) -> Result<DirectoryLock, ClusterDirectoryError> {
-        take(&self.coordinator_lock_file())?.map_err(|pid| {
-            let record = self
-                .coordinator()
-                .ok()
-                .filter(|record| Some(record.pid) == pid);
-            let running = match (pid, record) {
-                (Some(pid), Some(record)) => format!("process {pid} at {}", record.address),
-                (Some(pid), None) => format!("process {pid}, just starting or ending"),
-                (None, _) => "just starting".to_owned(),
-            };
-            ClusterDirectoryError::CoordinatorRuns {
-                path: self.path().to_owned(),
-                running,
+        let pid = match take(&self.coordinator_lock_file())? {
+            Taken::Ours(lock) => return Ok(lock),
+            Taken::HeldBy(pid) => pid,
+        };
+        let running = match (pid, self.coordinator()) {
+            (Some(pid), Ok(record)) if record.pid == pid => {
+                format!("process {pid} at {}", record.address)
             }
+            (Some(pid), _) => format!("process {pid}, just starting or ending"),
+            (None, _) => "just starting".to_owned(),
+        };
+        Err(ClusterDirectoryError::CoordinatorRuns {
+            path: self.path().to_owned(),
+            running,
         })
     }
 
     /// Makes this process the only `nap up` of the directory.
     pub fn lock_up(&self) -> Result<DirectoryLock, ClusterDirectoryError> {
-        take(&self.up_lock_file())?.map_err(|pid| {
-            let running = pid.map_or_else(
-                || "just starting".to_owned(),
-                |pid| format!("process {pid}"),
-            );
-            ClusterDirectoryError::UpRuns {
-                path: self.path().to_owned(),
-                running,
-            }
+        let running = match take(&self.up_lock_file())? {
+            Taken::Ours(lock) => return Ok(lock),
+            Taken::HeldBy(Some(pid)) => format!("process {pid}"),
+            Taken::HeldBy(None) => "just starting".to_owned(),
+        };
+        Err(ClusterDirectoryError::UpRuns {
+            path: self.path().to_owned(),
+            running,
         })
     }
 
@@ -178,22 +177,32 @@ impl ClusterDirectory {
     /// Returns whether a lock's holder is alive, so that a coordinator is running or starting. Does not try
     /// the lock itself, which would disturb a process that takes it at the same time.
     pub(crate) fn is_held(&self) -> bool {
-        [self.up_lock_file(), self.coordinator_lock_file()]
-            .iter()
-            .any(|path| {
-                let text = read_regular(path, PID_BYTES_MAX)
-                    .ok()
-                    .and_then(|bytes| String::from_utf8(bytes).ok());
-                let pid = text.and_then(|text| text.trim().parse().ok());
-                pid.and_then(Pid::from_raw)
-                    .is_some_and(|pid| test_kill_process(pid).is_ok())
-            })
+        for path in [self.up_lock_file(), self.coordinator_lock_file()] {
+            let Ok(bytes) = read_regular(&path, PID_BYTES_MAX) else {
+                continue;
+            };
+            // Empty while no process holds it.
+            let Ok(pid) = String::from_utf8_lossy(&bytes).trim().parse() else {
+                continue;
+            };
+            if let Some(pid) = Pid::from_raw(pid)
+                && test_kill_process(pid).is_ok()
+            {
+                return true;
+            }
+        }
+        false
     }
 }
 
-/// Takes the lock, or returns the holder's process id if it is already recorded.
-fn take(path: &Path) -> Result<Result<DirectoryLock, Option<u32>>, ClusterDirectoryError> {
-    let failed = |doing| ClusterDirectoryError::io(doing, path);
+/// The result of taking a lock.
+enum Taken {
+    Ours(DirectoryLock),
+    /// Another process holds it; its id, if it is already recorded.
+    HeldBy(Option<u32>),
+}
+
+fn take(path: &Path) -> Result<Taken, ClusterDirectoryError> {
     let mut options = OpenOptions::new();
     options
         .read(true)
@@ -201,22 +210,23 @@ fn take(path: &Path) -> Result<Result<DirectoryLock, Option<u32>>, ClusterDirect
         .create(true)
         .truncate(false)
         .mode(0o600);
-    let mut file = open_regular_with(&options, path).map_err(failed("open"))?;
+    let mut file =
+        open_regular_with(&options, path).map_err(ClusterDirectoryError::io("open", path))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
             let written = file.set_len(0).and_then(|()| file.rewind());
             let written = written.and_then(|()| writeln!(file, "{}", std::process::id()));
-            written.map_err(failed("write"))?;
-            Ok(Ok(DirectoryLock { file }))
+            written.map_err(ClusterDirectoryError::io("write", path))?;
+            Ok(Taken::Ours(DirectoryLock { file }))
         }
         Err(Errno::WOULDBLOCK) => {
             let mut text = String::new();
             (&file)
                 .take(PID_BYTES_MAX)
                 .read_to_string(&mut text)
-                .map_err(failed("read"))?;
-            Ok(Err(text.trim().parse().ok()))
+                .map_err(ClusterDirectoryError::io("read", path))?;
+            Ok(Taken::HeldBy(text.trim().parse().ok()))
         }
-        Err(error) => Err(failed("lock")(error.into())),
+        Err(error) => Err(ClusterDirectoryError::io("lock", path)(error.into())),
     }
 }

@@ -58,7 +58,6 @@ impl ClusterDirectory {
 
     /// Creates the directory and its secret unless they exist. Fails if the directory contains foreign files.
     pub fn create(&self) -> Result<Secret, ClusterDirectoryError> {
-        let failed = |doing| ClusterDirectoryError::io(doing, &self.path);
         if let Some(parent) = self.path.parent() {
             fs::create_dir_all(parent)
                 .map_err(ClusterDirectoryError::io("make directory", parent))?;
@@ -66,7 +65,12 @@ impl ClusterDirectory {
         match DirBuilder::new().mode(MODE).create(&self.path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.close_if_empty()?,
-            Err(error) => return Err(failed("make cluster directory")(error)),
+            Err(error) => {
+                return Err(ClusterDirectoryError::io(
+                    "make cluster directory",
+                    &self.path,
+                )(error));
+            }
         }
         self.check()?;
         // Versions without marks left a secret.
@@ -88,16 +92,24 @@ impl ClusterDirectory {
 
     /// Makes an empty directory of this user private, such as one created with `mkdir`.
     fn close_if_empty(&self) -> Result<(), ClusterDirectoryError> {
-        let failed = |doing| ClusterDirectoryError::io(doing, &self.path);
-        let metadata = fs::metadata(&self.path).map_err(failed("inspect cluster directory"))?;
+        let metadata = fs::metadata(&self.path).map_err(ClusterDirectoryError::io(
+            "inspect cluster directory",
+            &self.path,
+        ))?;
         // A foreign owner is reported by the check, as the more helpful error.
         if metadata.uid() != rustix::process::geteuid().as_raw() {
             return Ok(());
         }
-        let mut entries = fs::read_dir(&self.path).map_err(failed("read cluster directory"))?;
+        let mut entries = fs::read_dir(&self.path).map_err(ClusterDirectoryError::io(
+            "read cluster directory",
+            &self.path,
+        ))?;
         if entries.next().is_none() {
             let closed = fs::set_permissions(&self.path, Permissions::from_mode(MODE));
-            closed.map_err(failed("restrict access to cluster directory"))?;
+            closed.map_err(ClusterDirectoryError::io(
+                "restrict access to cluster directory",
+                &self.path,
+            ))?;
         }
         Ok(())
     }

@@ -10,10 +10,11 @@ use napreduce_local::chain;
 use napreduce_local::chain::Removal;
 use napreduce_local::clock::now;
 use napreduce_local::coordinator::{Extra, KnownChain};
-use napreduce_protocol::FromCoordinator;
+use napreduce_protocol::requests::{EndChain, HoldChain};
 use tokio::time::Instant;
 
-use super::requests::{Refusal, Reply};
+use super::refusal::Refusal;
+use super::requests::{Handle, HandleLater, Reply};
 use super::{ClusterCoordinator, ClusterInput};
 
 /// Delay before a failed removal is retried.
@@ -30,7 +31,7 @@ struct Watched {
     /// Whether its root is being removed.
     removing: bool,
     /// Its program's requests that wait for the removal.
-    waiting: Vec<Reply>,
+    waiting: Vec<Reply<()>>,
     retry: Duration,
     retry_at: Instant,
 }
@@ -54,68 +55,65 @@ pub(super) struct ChainWatch {
     watched: BTreeMap<u128, Watched>,
 }
 
-impl ClusterCoordinator {
-    /// Registers a program's connection to its chain.
-    pub(super) fn hold_chain(&mut self, chain: u128, root: PathBuf, reply: Reply) {
-        let held = match self.local.state().chains().get(&chain) {
-            _ if !chain::is_root(&root, chain) => Err(Refusal::wrong(format!(
+/// Registers a program's connection to its chain.
+impl Handle for HoldChain {
+    fn handle(self, coordinator: &mut ClusterCoordinator) -> Result<(), Refusal> {
+        let HoldChain { chain, root } = self;
+        if !chain::is_root(&root, chain) {
+            return Err(Refusal::wrong(format!(
                 "invalid directory name {} for a chain",
                 root.display()
-            ))),
-            Some(known) if known.root != root => Err(Refusal::wrong(format!(
-                "the chain already has the directory {}",
-                known.root.display()
-            ))),
-            Some(_) => Ok(()),
+            )));
+        }
+        match coordinator.local.state().chains().get(&chain) {
+            Some(known) if known.root != root => {
+                return Err(Refusal::wrong(format!(
+                    "the chain already has the directory {}",
+                    known.root.display()
+                )));
+            }
+            Some(_) => {}
             None => {
                 let known = KnownChain { root, over: false };
-                self.local.keep(Extra::ChainBegun { chain, known });
-                Ok(())
+                coordinator.local.keep(Extra::ChainBegun { chain, known });
             }
-        };
-        if held.is_ok() {
-            self.chains.watched.entry(chain).or_default().holders += 1;
         }
-        // Fails if the program has disconnected.
-        self.local
-            .afterwards(move || drop(reply.send(held.map(|()| FromCoordinator::Done))));
+        let watched = coordinator.chains.watched.entry(chain).or_default();
+        watched.holders += 1;
+        Ok(())
     }
+}
 
+/// Ends a chain. The answer follows the removal of its data, unless that has to wait for another job.
+impl HandleLater for EndChain {
+    fn handle_later(self, coordinator: &mut ClusterCoordinator, reply: Reply<()>) {
+        let chain = self.chain;
+        let known = coordinator.local.state().chains().get(&chain);
+        let is_known = known.is_some();
+        if let Some(known) = known
+            && !known.over
+        {
+            coordinator.local.keep(Extra::ChainOver {
+                chain,
+                reason: "the program has ended".to_owned(),
+            });
+        }
+        if !is_known || coordinator.is_live(chain) {
+            return coordinator.local.afterwards(move || reply.send(Ok(())));
+        }
+        let watched = coordinator.chains.watched.entry(chain).or_default();
+        watched.waiting.push(reply);
+        coordinator.remove_unused_chains();
+    }
+}
+
+impl ClusterCoordinator {
     /// Unregisters a closed connection.
     pub(super) fn release_chain(&mut self, chain: u128) {
         if let Some(watched) = self.chains.watched.get_mut(&chain) {
             watched.holders = watched.holders.saturating_sub(1);
             watched.heard = now();
         }
-    }
-
-    /// Ends a chain. The reply is sent after its data is removed, unless that has to wait for another job.
-    pub(super) fn end_chain(&mut self, chain: u128, reply: Reply) {
-        if self
-            .local
-            .state()
-            .chains()
-            .get(&chain)
-            .is_some_and(|known| !known.over)
-        {
-            self.local.keep(Extra::ChainOver {
-                chain,
-                reason: "the program has ended".to_owned(),
-            });
-        }
-        if !self.local.state().chains().contains_key(&chain) || self.is_live(chain) {
-            // Fails if the program has disconnected.
-            return self
-                .local
-                .afterwards(move || drop(reply.send(Ok(FromCoordinator::Done))));
-        }
-        self.chains
-            .watched
-            .entry(chain)
-            .or_default()
-            .waiting
-            .push(reply);
-        self.remove_unused_chains();
     }
 
     /// Returns whether a job of the chain is running.
@@ -199,9 +197,9 @@ impl ClusterCoordinator {
             }
         }
         self.local.afterwards(move || {
-            waiting
-                .into_iter()
-                .for_each(|reply| drop(reply.send(Ok(FromCoordinator::Done))))
+            for reply in waiting {
+                reply.send(Ok(()));
+            }
         });
     }
 }

@@ -1,95 +1,61 @@
-//! Commands of operators on jobs, attempts and workers: checks and journal entries. The engine applies the
-//! entries.
+//! Commands of operators on jobs and attempts: checks and journal entries. The engine applies the entries.
 
-use napreduce_engine::{
-    AttemptId, Event, JobId, OperatorRefusal, Pause, PauseKind, Primitive, WorkerId,
-};
-use napreduce_local::coordinator::Extra;
-use napreduce_protocol::requests::{
-    ChangeJob, CommandJob, CommandTask, DrainWorker, KillJob, UndrainWorker,
-};
-use napreduce_protocol::{FromCoordinator, JobCommand, TaskCommand, ToCoordinator, check_name};
+use napreduce_engine::{AttemptId, Event, JobId, OperatorRefusal, Pause, PauseKind, Primitive};
+use napreduce_protocol::requests::{ChangeJob, CommandJob, CommandTask, KillJob};
+use napreduce_protocol::{JobCommand, TaskCommand, check_name};
 
 use super::ClusterCoordinator;
-use super::requests::Refusal;
+use super::refusal::Refusal;
+use super::requests::{Handle, check_reason};
 
-impl ClusterCoordinator {
-    /// Carries out a command; the reply is sent after its effects are journaled.
-    pub(super) fn command(&mut self, request: ToCoordinator) -> Result<FromCoordinator, Refusal> {
-        match request {
-            ToCoordinator::KillJob(KillJob { job, reason }) => self.kill_job(job, reason)?,
-            ToCoordinator::CommandJob(request) => self.command_job(request)?,
-            ToCoordinator::ChangeJob(request) => self.change_job(request)?,
-            ToCoordinator::DrainWorker(request) => self.drain(request)?,
-            ToCoordinator::UndrainWorker(UndrainWorker { worker, reason }) => {
-                self.undrain(worker, reason)?
-            }
-            ToCoordinator::CommandTask(request) => {
-                let attempts = self.command_task(request)?;
-                return Ok(FromCoordinator::Commanded(attempts));
-            }
-            other => {
-                return Err(Refusal::wrong(format!(
-                    "protocol error: {other:?} is not a command"
-                )));
-            }
-        }
-        Ok(FromCoordinator::Done)
-    }
-
-    fn kill_job(&mut self, job: JobId, reason: String) -> Result<(), Refusal> {
-        if self.local.kill_ending(job, &reason) {
+impl Handle for KillJob {
+    fn handle(self, coordinator: &mut ClusterCoordinator) -> Result<(), Refusal> {
+        let KillJob { job, reason } = self;
+        check_reason(&reason)?;
+        if coordinator.local.kill_ending(job, &reason) {
             return Ok(());
         }
-        self.check_active(job)?;
-        self.local.enter(Event::JobKillRequested { job, reason });
+        coordinator.check_active(job)?;
+        coordinator
+            .local
+            .enter(Event::JobKillRequested { job, reason });
         Ok(())
     }
+}
 
-    fn check_active(&self, job: JobId) -> Result<(), Refusal> {
-        if self.local.state().view().job(job).is_some() {
-            return Ok(());
-        }
-        let ended = self.local.state().jobs().contains_key(&job) || self.history.has(job);
-        Err(if ended {
-            Refusal::JobEnded(job)
-        } else {
-            Refusal::NoSuchJob(job)
-        })
-    }
-
-    /// Applies a command to the named attempt, or to all suitable live attempts of a task.
-    fn command_task(&mut self, request: CommandTask) -> Result<Vec<AttemptId>, Refusal> {
+/// Applies a command to the named attempt, or to all suitable live attempts of a task.
+impl Handle for CommandTask {
+    fn handle(self, coordinator: &mut ClusterCoordinator) -> Result<Vec<AttemptId>, Refusal> {
         let CommandTask {
             task,
             attempt,
             command,
             reason,
-        } = request;
-        self.check_active(task.job)?;
-        let view = self.local.state().view();
+        } = self;
+        check_reason(&reason)?;
+        coordinator.check_active(task.job)?;
+        let view = coordinator.local.state().view();
         let job = view.job(task.job).ok_or(Refusal::NoSuchJob(task.job))?;
         if job.task_state(task).is_none() {
             return Err(Refusal::NoSuchTask(task));
         }
-        let wanted = |live: &AttemptId| {
-            live.task == task && attempt.is_none_or(|number| live.number == number)
-        };
-        let mut live: Vec<AttemptId> = job.attempts().filter(wanted).collect();
+        let mut named: Vec<AttemptId> = job.attempts().filter(|live| live.task == task).collect();
         if command == TaskCommand::Resume {
-            live.extend(
-                job.held_attempt(task)
-                    .filter(|held| attempt.is_none_or(|number| held.number == number)),
-            );
+            named.extend(job.held_attempt(task));
         }
-        if live.is_empty() {
-            let unknown = attempt.map(|number| Refusal::NotLive(AttemptId { task, number }));
-            return Err(unknown.unwrap_or(Refusal::NoLiveAttempt(task)));
+        if let Some(number) = attempt {
+            named.retain(|one| one.number == number);
+        }
+        if named.is_empty() {
+            return Err(match attempt {
+                Some(number) => Refusal::NotLive(AttemptId { task, number }),
+                None => Refusal::NoLiveAttempt(task),
+            });
         }
         let mut able = Vec::new();
         let mut refused = Vec::new();
-        for id in live {
-            match self.can(id, command) {
+        for id in named {
+            match coordinator.can_command(id, command) {
                 Ok(()) => able.push(id),
                 Err(why) => refused.push((id, why)),
             }
@@ -101,38 +67,31 @@ impl ClusterCoordinator {
             });
         }
         for attempt in &able {
-            self.local.enter(entry(*attempt, command, &reason));
+            let event = task_command_event(*attempt, command, reason.clone());
+            coordinator.local.enter(event);
         }
         Ok(able)
     }
+}
 
-    /// Checks whether a command applies to an attempt.
-    fn can(&self, attempt: AttemptId, command: TaskCommand) -> Result<(), OperatorRefusal> {
-        let engine = self.local.state().engine();
-        match command {
-            TaskCommand::Suspend => engine.can_preempt(attempt, Primitive::Suspend),
-            TaskCommand::Checkpoint => engine.can_preempt(attempt, Primitive::Checkpoint),
-            TaskCommand::Kill => engine.can_preempt(attempt, Primitive::Kill),
-            TaskCommand::Resume => engine.can_resume(attempt),
-        }
-    }
-
-    /// Suspends or resumes a whole job.
-    fn command_job(&mut self, request: CommandJob) -> Result<(), Refusal> {
+/// Suspends or resumes a whole job.
+impl Handle for CommandJob {
+    fn handle(self, coordinator: &mut ClusterCoordinator) -> Result<(), Refusal> {
         let CommandJob {
             job,
             command,
             reason,
-        } = request;
-        self.check_active(job)?;
-        let engine = self.local.state().engine();
-        let can = match command {
+        } = self;
+        check_reason(&reason)?;
+        coordinator.check_active(job)?;
+        let engine = coordinator.local.state().engine();
+        let checked = match command {
             JobCommand::Suspend => engine.can_pause_job(job, PauseKind::Suspend),
             JobCommand::Resume => engine.can_resume_job(job),
             JobCommand::Hold => engine.can_pause_job(job, PauseKind::Hold),
             JobCommand::Release => engine.can_release_job(job),
         };
-        can.map_err(|why| Refusal::Job {
+        checked.map_err(|why| Refusal::Job {
             command: command.in_words(),
             job,
             why,
@@ -141,87 +100,83 @@ impl ClusterCoordinator {
             job,
             pause: Pause { kind, reason },
         };
-        self.local.enter(match command {
+        coordinator.local.enter(match command {
             JobCommand::Suspend => pause(PauseKind::Suspend, reason),
             JobCommand::Hold => pause(PauseKind::Hold, reason),
             JobCommand::Resume | JobCommand::Release => Event::JobResumeRequested { job, reason },
         });
         Ok(())
     }
+}
 
-    /// Changes a job's priority or queue if the policy uses it.
-    fn change_job(&mut self, request: ChangeJob) -> Result<(), Refusal> {
+/// Changes a job's priority or queue if the policy uses it.
+impl Handle for ChangeJob {
+    fn handle(self, coordinator: &mut ClusterCoordinator) -> Result<(), Refusal> {
         let ChangeJob {
             job,
             change,
             reason,
-        } = request;
-        self.check_active(job)?;
+        } = self;
+        check_reason(&reason)?;
+        coordinator.check_active(job)?;
         if let Some(queue) = &change.queue {
             check_name("queue", queue, "--queue").map_err(Refusal::wrong)?;
-            self.check_queue(queue)?;
+            coordinator.check_queue(queue)?;
         }
-        let can = self.local.state().engine().can_change_job(job, &change);
-        can.map_err(|why| {
-            let change = change.in_words();
-            let scheduler = self.local.state().policy().to_owned();
-            Refusal::Change {
+        let state = coordinator.local.state();
+        if let Err(why) = state.engine().can_change_job(job, &change) {
+            return Err(Refusal::Change {
                 job,
-                change,
-                scheduler,
+                change: change.in_words(),
+                scheduler: state.policy().to_owned(),
                 why,
-            }
-        })?;
-        self.local.enter(Event::JobChangeRequested {
+            });
+        }
+        coordinator.local.enter(Event::JobChangeRequested {
             job,
             change,
             reason,
         });
         Ok(())
     }
+}
 
-    fn drain(&mut self, request: DrainWorker) -> Result<(), Refusal> {
-        let DrainWorker {
-            worker,
-            hand_back,
-            reason,
-        } = request;
-        if !self.is_there(worker) {
-            return Err(Refusal::NoSuchWorker(worker));
+impl ClusterCoordinator {
+    /// Refuses commands to jobs that have ended or never existed.
+    fn check_active(&self, job: JobId) -> Result<(), Refusal> {
+        if self.local.state().view().job(job).is_some() {
+            return Ok(());
         }
-        let event = Event::WorkerDrainRequested {
-            worker,
-            hand_back,
-            grace: None,
-        };
-        self.local
-            .enter_with(Some(event), vec![Extra::DrainAsked { worker, reason }]);
-        Ok(())
+        if self.local.state().jobs().contains_key(&job) || self.history.has(job) {
+            return Err(Refusal::JobEnded(job));
+        }
+        Err(Refusal::NoSuchJob(job))
     }
 
-    fn undrain(&mut self, worker: WorkerId, reason: String) -> Result<(), Refusal> {
-        if !self.is_there(worker) {
-            return Err(Refusal::NoSuchWorker(worker));
+    /// Checks whether a command applies to an attempt.
+    fn can_command(&self, attempt: AttemptId, command: TaskCommand) -> Result<(), OperatorRefusal> {
+        let engine = self.local.state().engine();
+        match command {
+            TaskCommand::Suspend => engine.can_preempt(attempt, Primitive::Suspend),
+            TaskCommand::Checkpoint => engine.can_preempt(attempt, Primitive::Checkpoint),
+            TaskCommand::Kill => engine.can_preempt(attempt, Primitive::Kill),
+            TaskCommand::Resume => engine.can_resume(attempt),
         }
-        let can = self.local.state().engine().can_undrain(worker);
-        can.map_err(|why| Refusal::Worker { worker, why })?;
-        let event = Event::WorkerUndrainRequested { worker };
-        self.local
-            .enter_with(Some(event), vec![Extra::UndrainAsked { worker, reason }]);
-        Ok(())
     }
 }
 
-fn entry(attempt: AttemptId, command: TaskCommand, reason: &str) -> Event {
-    let reason = reason.to_owned();
-    let preempt = |primitive, reason| Event::AttemptPreemptRequested {
-        attempt,
-        primitive,
-        reason,
-    };
+fn task_command_event(attempt: AttemptId, command: TaskCommand, reason: String) -> Event {
     match command {
-        TaskCommand::Suspend => preempt(Primitive::Suspend, reason),
-        TaskCommand::Checkpoint => preempt(Primitive::Checkpoint, reason),
+        TaskCommand::Suspend => Event::AttemptPreemptRequested {
+            attempt,
+            primitive: Primitive::Suspend,
+            reason,
+        },
+        TaskCommand::Checkpoint => Event::AttemptPreemptRequested {
+            attempt,
+            primitive: Primitive::Checkpoint,
+            reason,
+        },
         TaskCommand::Resume => Event::AttemptResumeRequested { attempt, reason },
         TaskCommand::Kill => Event::AttemptKillRequested { attempt, reason },
     }

@@ -21,7 +21,7 @@ impl ClusterCoordinator {
         let began = now();
         let compaction = self.journal.begin_compaction()?;
         let path = compaction.path();
-        let snapshot = Snapshot::of(self.local.state());
+        let snapshot = Snapshot::new(self.local.state());
         let inputs = self.inputs.clone();
         let copied = began.elapsed();
         let writing = spawn_blocking(move || {
@@ -64,6 +64,6 @@ impl ClusterCoordinator {
         }
         let rules = self.journal.header().rules.clone();
         self.journal
-            .compact(&Snapshot::of(self.local.state()), rules)
+            .compact(&Snapshot::new(self.local.state()), rules)
     }
 }

@@ -12,7 +12,8 @@ use napreduce_local::coordinator::Accepted;
 use napreduce_protocol::{IoResult, read_regular};
 
 use super::ClusterCoordinator;
-use super::requests::{Refusal, Reply, send};
+use super::refusal::Refusal;
+use super::requests::Reply;
 
 /// Limits on the number and bytes of definitions; the oldest are removed first.
 const KEPT_MAX: usize = 1_000;
@@ -20,24 +21,17 @@ const BYTES_MAX: u64 = 256 << 20;
 
 impl ClusterCoordinator {
     /// Answers with a job's definition, even if the job has ended.
-    pub(super) fn definition(&self, job: JobId, reply: Reply<Box<Accepted>>) {
+    pub(super) fn read_definition(&self, job: JobId, reply: Reply<Box<Accepted>>) {
         if let Some(known) = self.local.state().jobs().get(&job) {
-            return send(reply, Ok(Box::new(known.definition())));
+            return reply.send(Ok(Box::new(known.definition())));
         }
         let definitions = Arc::clone(&self.definitions);
         let is_known = self.history.has(job);
         tokio::task::spawn_blocking(move || {
-            let read = read(&definitions.folder, job);
-            send(
-                reply,
-                read.map_err(|refusal| {
-                    if is_known {
-                        refusal
-                    } else {
-                        Refusal::NoSuchJob(job)
-                    }
-                }),
-            );
+            reply.send(match read(&definitions.folder, job) {
+                Err(_) if !is_known => Err(Refusal::NoSuchJob(job)),
+                read => read,
+            });
         });
     }
 }
@@ -47,18 +41,18 @@ impl ClusterCoordinator {
 pub(super) struct Definitions {
     folder: PathBuf,
     /// Listed on first use: listing a thousand files takes longer than everything else at a job's end.
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<StoredDefinitions>>,
 }
 
 /// The jobs with definitions, the bytes of each, and the total.
 #[derive(Debug, Default)]
-struct Kept {
+struct StoredDefinitions {
     lengths: BTreeMap<JobId, u64>,
     bytes: u64,
 }
 
 impl Definitions {
-    pub(super) fn of(cluster: &Path) -> Definitions {
+    pub(super) fn new(cluster: &Path) -> Definitions {
         Definitions {
             folder: cluster.join("coordinator/definitions"),
             kept: Mutex::default(),
@@ -76,7 +70,7 @@ impl Definitions {
         });
         if kept.is_none() {
             fs::create_dir_all(&self.folder)?;
-            *kept = Some(Kept::list(&self.folder)?);
+            *kept = Some(StoredDefinitions::list(&self.folder)?);
         }
         let path = file(&self.folder, accepted.job);
         let unfinished = path.with_extension("unfinished");
@@ -94,9 +88,9 @@ impl Definitions {
     }
 }
 
-impl Kept {
-    fn list(folder: &Path) -> io::Result<Kept> {
-        let mut kept = Kept::default();
+impl StoredDefinitions {
+    fn list(folder: &Path) -> io::Result<StoredDefinitions> {
+        let mut kept = StoredDefinitions::default();
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             let name = entry.file_name();
@@ -174,13 +168,13 @@ mod tests {
     /// Creates a cluster directory and its definitions.
     fn begin() -> (tempfile::TempDir, Definitions) {
         let cluster = tempfile::tempdir().expect("a folder");
-        let definitions = Definitions::of(cluster.path());
+        let definitions = Definitions::new(cluster.path());
         fs::create_dir_all(&definitions.folder).expect("made");
         (cluster, definitions)
     }
 
     fn numbers(definitions: &Definitions) -> Vec<u32> {
-        let mut kept: Vec<u32> = Kept::list(&definitions.folder)
+        let mut kept: Vec<u32> = StoredDefinitions::list(&definitions.folder)
             .expect("listed")
             .lengths
             .keys()

@@ -7,27 +7,30 @@
 //!                                   local coordinator (engine, jobs, links) -- flush --> connections
 //! ```
 
-mod admission;
-mod answers;
 mod chains;
 mod clients;
 mod commands;
 mod compaction;
 mod configuration;
 mod definitions;
+mod explanations;
 mod history;
+mod jobs;
 mod journal_check;
 mod outcomes;
 mod queues;
 mod recovery;
+mod refusal;
 mod replay;
 mod requests;
 mod samples;
 mod server;
+mod submissions;
 #[cfg(test)]
 mod tests;
 mod worker_connection;
 mod worker_conversations;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -57,10 +60,12 @@ use crate::journal::{Journal, JournalError};
 pub(crate) use clients::{ClientDesk, ClientLimits};
 pub use configuration::CoordinatorConfiguration;
 pub use journal_check::{JournalCheck, check_journal};
-pub use replay::{ReplayError, replay_journal};
-pub(crate) use requests::Request;
 #[cfg(test)]
-pub(crate) use requests::{LogHolder, Refusal};
+pub(crate) use refusal::Refusal;
+pub use replay::{ReplayError, replay_journal};
+#[cfg(test)]
+pub(crate) use requests::LogHolder;
+pub(crate) use requests::LoopRequest;
 pub use server::{CoordinatorError, run_coordinator};
 
 /// An event for the coordinator of a cluster.
@@ -130,7 +135,7 @@ impl ClusterCoordinator {
             history,
             blobs,
         } = stores;
-        let definitions = Arc::new(Definitions::of(configuration.directory.path()));
+        let definitions = Arc::new(Definitions::new(configuration.directory.path()));
         let services = JobServices {
             configuration: configuration.clone(),
             history: Arc::clone(&history),
@@ -159,7 +164,7 @@ impl ClusterCoordinator {
     /// Runs until stopped.
     async fn run(
         mut self,
-        mut requests: UnboundedReceiver<Request>,
+        mut requests: UnboundedReceiver<LoopRequest>,
         mut inputs: UnboundedReceiver<ClusterInput>,
     ) -> Result<(), JournalError> {
         let mut tick = ticks();

@@ -8,38 +8,50 @@ use napreduce_protocol::{
 };
 
 use super::ClusterCoordinator;
-use super::requests::Refusal;
+use super::requests::{HandleLater, Reply};
+
+impl HandleLater for GetOutcomes {
+    fn handle_later(
+        self,
+        coordinator: &mut ClusterCoordinator,
+        reply: Reply<Vec<(AttemptId, CommandOutcome)>>,
+    ) {
+        if let Some(outcomes) = coordinator.outcomes(&self) {
+            return reply.send(Ok(outcomes));
+        }
+        // The job ended first, which satisfies a kill.
+        match coordinator.find(self.job) {
+            Some(detail) => reply.send(Ok(outcomes_of_ended(&detail, &self))),
+            None => coordinator.read_ended(self.job, reply, move |ended| {
+                Ok(outcomes_of_ended(&ended.detail, &self))
+            }),
+        }
+    }
+}
 
 impl ClusterCoordinator {
-    /// Returns the outcomes for the given attempts of a job, or for all live attempts if the command was for
-    /// the whole job.
-    pub(super) fn outcomes(
-        &self,
-        asked: &GetOutcomes,
-    ) -> Result<Vec<(AttemptId, CommandOutcome)>, Refusal> {
-        let &GetOutcomes {
-            job,
-            ref attempts,
-            command,
-        } = asked;
+    /// Returns the outcomes for the given attempts of a running job, or for all live attempts if the command
+    /// was for the whole job; `None` if the job's tasks are over.
+    fn outcomes(&self, asked: &GetOutcomes) -> Option<Vec<(AttemptId, CommandOutcome)>> {
         let view = self.local.state().view();
-        let (Some(known), Some(kept)) = (view.job(job), self.local.state().jobs().get(&job)) else {
-            // The job ended first, which satisfies a kill.
-            return Ok(outcomes_of_ended(&*self.find(job)?, asked));
-        };
-        let live: Vec<AttemptId> = known.attempts().collect();
-        let wanted = if attempts.is_empty() { &live } else { attempts };
-        let outcome = |attempt: &AttemptId| {
+        let job = view.job(asked.job)?;
+        let book = &self.local.state().jobs().get(&asked.job)?.book;
+        let mut attempts = asked.attempts.clone();
+        if attempts.is_empty() {
+            attempts = job.attempts().collect();
+        }
+        let mut outcomes = Vec::new();
+        for attempt in attempts {
             let state = view
-                .attempt(*attempt)
-                .map(|attempt| (attempt.state(), attempt.gets_next_slot()));
-            let refused = self.refused_with_job(asked, *attempt, &kept.book);
-            (
-                *attempt,
-                refused.unwrap_or_else(|| outcome(state, &kept.book, *attempt, command)),
-            )
-        };
-        Ok(wanted.iter().map(outcome).collect())
+                .attempt(attempt)
+                .map(|known| (known.state(), known.gets_next_slot()));
+            let outcome = match self.refused_with_job(asked, attempt, book) {
+                Some(refused) => refused,
+                None => outcome(state, book, attempt, asked.command),
+            };
+            outcomes.push((attempt, outcome));
+        }
+        Some(outcomes)
     }
 
     /// Returns the refusal of an attempt that is not suspended with its job, for example because its worker keeps as
@@ -50,48 +62,40 @@ impl ClusterCoordinator {
         attempt: AttemptId,
         book: &PreemptionBook,
     ) -> Option<CommandOutcome> {
-        let is_for_job = asked.command == TaskCommand::Suspend && asked.attempts.is_empty();
-        let state = self.local.state().view().attempt(attempt)?.state();
-        let last = book
-            .preemptions
-            .iter()
-            .rev()
-            .find(|known| known.attempt == attempt);
-        if !is_for_job || state.is_stopped() || last.is_some_and(|last| last.end.is_none()) {
+        if asked.command != TaskCommand::Suspend || !asked.attempts.is_empty() {
             return None;
         }
-        let why = self
-            .local
-            .state()
+        let state = self.local.state();
+        if state.view().attempt(attempt)?.state().is_stopped() {
+            return None;
+        }
+        if let Some(last) = last_preemption(&book.preemptions, attempt)
+            && last.end.is_none()
+        {
+            return None;
+        }
+        let refusal = state
             .engine()
             .can_preempt(attempt, Primitive::Suspend)
             .err()?;
-        Some(CommandOutcome::Refused(why.to_string()))
+        Some(CommandOutcome::Refused(refusal.to_string()))
     }
 }
 
-/// Outcomes for attempts of a job whose tasks are over.
-pub(super) fn outcomes_of_ended(
-    detail: &JobDetail,
-    asked: &GetOutcomes,
-) -> Vec<(AttemptId, CommandOutcome)> {
-    let command = asked.command;
-    let ended = |attempt: &AttemptId| {
-        if command == TaskCommand::Resume {
-            return (*attempt, CommandOutcome::Done);
-        }
-        let last = detail
-            .preemptions
-            .iter()
-            .rev()
-            .find(|known| known.attempt == *attempt);
-        (
-            *attempt,
-            last.and_then(|last| ended_as(last, command))
-                .unwrap_or_else(|| gone(command)),
-        )
-    };
-    asked.attempts.iter().map(ended).collect()
+/// Returns the outcomes for attempts of a job whose tasks are over.
+fn outcomes_of_ended(detail: &JobDetail, asked: &GetOutcomes) -> Vec<(AttemptId, CommandOutcome)> {
+    let mut outcomes = Vec::new();
+    for attempt in &asked.attempts {
+        let outcome = match asked.command {
+            TaskCommand::Resume => CommandOutcome::Done,
+            command => match last_end(&detail.preemptions, *attempt, command) {
+                Some(outcome) => outcome,
+                None => outcome_of_gone(command),
+            },
+        };
+        outcomes.push((*attempt, outcome));
+    }
+    outcomes
 }
 
 /// Returns a command's outcome. `state` is the state of a live attempt and whether it gets the next slot.
@@ -101,11 +105,6 @@ fn outcome(
     attempt: AttemptId,
     command: TaskCommand,
 ) -> CommandOutcome {
-    let last = book
-        .preemptions
-        .iter()
-        .rev()
-        .find(|known| known.attempt == attempt);
     match (command, state) {
         (TaskCommand::Resume, Some((AttemptState::Suspended, true))) => CommandOutcome::Queued,
         (TaskCommand::Resume, Some((AttemptState::Suspended, false))) => {
@@ -119,21 +118,35 @@ fn outcome(
         (TaskCommand::Kill, Some(_)) => CommandOutcome::Pending,
         // The attempt has resumed and ended since, or its task is no longer suspended.
         (TaskCommand::Resume, None) => CommandOutcome::Done,
-        (_, None) => last
-            .and_then(|last| ended_as(last, command))
-            .unwrap_or_else(|| gone(command)),
-        (_, Some(_)) => {
-            // Only the attempt's last request counts.
-            last.and_then(|last| ended_as(last, command))
-                .unwrap_or(CommandOutcome::Pending)
+        // Only the attempt's last request counts.
+        (TaskCommand::Suspend | TaskCommand::Checkpoint, Some(_)) => {
+            last_end(&book.preemptions, attempt, command).unwrap_or(CommandOutcome::Pending)
+        }
+        (TaskCommand::Suspend | TaskCommand::Checkpoint | TaskCommand::Kill, None) => {
+            last_end(&book.preemptions, attempt, command)
+                .unwrap_or_else(|| outcome_of_gone(command))
         }
     }
 }
 
-/// Maps the end of a request to a command's outcome; `None` while it is open.
-fn ended_as(last: &PreemptionSummary, command: TaskCommand) -> Option<CommandOutcome> {
-    let end = last.end?;
-    Some(match (command, end) {
+fn last_preemption(
+    preemptions: &[PreemptionSummary],
+    attempt: AttemptId,
+) -> Option<&PreemptionSummary> {
+    preemptions
+        .iter()
+        .rev()
+        .find(|preemption| preemption.attempt == attempt)
+}
+
+/// Returns the outcome that the end of an attempt's last request means for a command; `None` while it is open.
+fn last_end(
+    preemptions: &[PreemptionSummary],
+    attempt: AttemptId,
+    command: TaskCommand,
+) -> Option<CommandOutcome> {
+    let last = last_preemption(preemptions, attempt)?;
+    Some(match (command, last.end?) {
         (TaskCommand::Suspend, PreemptionEnd::Suspended)
         | (TaskCommand::Checkpoint, PreemptionEnd::Checkpointed)
         | (
@@ -146,7 +159,7 @@ fn ended_as(last: &PreemptionSummary, command: TaskCommand) -> Option<CommandOut
 }
 
 /// Returns the outcome for an attempt that is no longer live.
-fn gone(command: TaskCommand) -> CommandOutcome {
+fn outcome_of_gone(command: TaskCommand) -> CommandOutcome {
     match command {
         TaskCommand::Kill => CommandOutcome::Done,
         _ => CommandOutcome::Overtaken(PreemptionEnd::Ended.in_words().to_owned()),

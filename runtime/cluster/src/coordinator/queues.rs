@@ -2,24 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_engine::{ClusterView, JobId, QueueLimits, QueueShare, Ratio, TaskKind};
+use napreduce_engine::{ClusterView, Job, QueueShare, Ratio, TaskKind};
+use napreduce_protocol::requests::ListQueues;
 use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary, SlotsWanted};
 
 use super::ClusterCoordinator;
+use super::refusal::Refusal;
+use super::requests::Handle;
+
+impl Handle for ListQueues {
+    fn handle(self, coordinator: &mut ClusterCoordinator) -> Result<QueueListing, Refusal> {
+        Ok(coordinator.list_queues())
+    }
+}
 
 impl ClusterCoordinator {
     /// Lists the policy's queues.
     pub(super) fn list_queues(&self) -> QueueListing {
         let view = self.local.state().view();
-        let queues = self
-            .local
-            .state()
-            .engine()
-            .queues()
-            .map(|shares| summed(&shares, &view));
+        let shares = self.local.state().engine().queues();
         QueueListing {
             scheduler: self.local.state().policy().to_owned(),
-            queues,
+            queues: shares.map(|shares| summarize(&shares, &view)),
             wanted: wanted(&view),
         }
     }
@@ -27,84 +31,78 @@ impl ClusterCoordinator {
 
 /// Returns the slots that all jobs could use in addition to those they hold.
 fn wanted(view: &ClusterView<'_>) -> SlotsWanted {
-    let of = |kind| {
-        view.jobs()
-            .map(|job| u64::from(job.demand(kind) - job.holding(kind)))
-            .sum()
-    };
-    SlotsWanted {
-        map: of(TaskKind::Map),
-        reduce: of(TaskKind::Reduce),
+    let mut wanted = SlotsWanted::default();
+    for job in view.jobs() {
+        wanted.map += unmet_demand(job, TaskKind::Map);
+        wanted.reduce += unmet_demand(job, TaskKind::Reduce);
     }
+    wanted
 }
 
-/// Sums every queue with its sub-queues.
-fn summed(shares: &[QueueShare], view: &ClusterView<'_>) -> Vec<QueueSummary> {
-    let mut queues: Vec<QueueSummary> = shares.iter().map(|share| alone(share, view)).collect();
-    let at: BTreeMap<&str, usize> = shares
+fn unmet_demand(job: &Job, kind: TaskKind) -> u64 {
+    u64::from(job.demand(kind) - job.holding(kind))
+}
+
+/// Summarizes every queue, with the jobs of its sub-queues.
+fn summarize(shares: &[QueueShare], view: &ClusterView<'_>) -> Vec<QueueSummary> {
+    let mut queues: Vec<QueueSummary> = shares
         .iter()
-        .enumerate()
-        .map(|(at, share)| (share.name.as_str(), at))
+        .map(|share| summarize_own_jobs(share, view))
         .collect();
+    let mut positions = BTreeMap::new();
+    for (position, share) in shares.iter().enumerate() {
+        positions.insert(share.name.as_str(), position);
+    }
     // A sub-queue follows its parent, so sums are complete in reverse order.
-    for part in (0..shares.len()).rev() {
-        let Some(&whole) = shares[part]
-            .parent
-            .as_deref()
-            .and_then(|parent| at.get(parent))
-        else {
+    for (child, share) in shares.iter().enumerate().rev() {
+        let Some(parent) = &share.parent else {
             continue;
         };
-        let QueueSummary {
-            map,
-            reduce,
-            running,
-            waiting,
-            ..
-        } = queues[part].clone();
-        let whole = &mut queues[whole];
-        for (sum, more) in [(&mut whole.map, map), (&mut whole.reduce, reduce)] {
-            sum.used += more.used;
-            sum.wanted += more.wanted;
-        }
-        whole.running += running;
-        whole.waiting += waiting;
+        let Some(&parent) = positions.get(parent.as_str()) else {
+            continue;
+        };
+        let child = queues[child].clone();
+        let parent = &mut queues[parent];
+        parent.map.used += child.map.used;
+        parent.map.wanted += child.map.wanted;
+        parent.reduce.used += child.reduce.used;
+        parent.reduce.wanted += child.reduce.wanted;
+        parent.running += child.running;
+        parent.waiting += child.waiting;
     }
     queues
 }
 
-/// Sums a queue's own jobs.
-fn alone(share: &QueueShare, view: &ClusterView<'_>) -> QueueSummary {
-    let holds = |job: &&JobId| {
-        view.job(**job)
-            .is_some_and(|job| TaskKind::ALL.into_iter().any(|kind| job.holding(kind) > 0))
-    };
-    let running = share.jobs.iter().filter(holds).count();
+/// Summarizes a queue without its sub-queues.
+fn summarize_own_jobs(share: &QueueShare, view: &ClusterView<'_>) -> QueueSummary {
+    let mut running = 0;
+    for job in share.jobs.iter().filter_map(|job| view.job(*job)) {
+        if job.holding(TaskKind::Map) > 0 || job.holding(TaskKind::Reduce) > 0 {
+            running += 1;
+        }
+    }
     QueueSummary {
         name: share.name.clone(),
         parent: share.parent.clone(),
         weight_permille: share.weight.map(permille),
         map: slots(share, TaskKind::Map, view),
         reduce: slots(share, TaskKind::Reduce, view),
-        running: running as u32,
-        waiting: (share.jobs.len() - running) as u32,
+        running,
+        waiting: share.jobs.len() as u32 - running,
         remark: share.remark.clone(),
     }
 }
 
 fn slots(share: &QueueShare, kind: TaskKind, view: &ClusterView<'_>) -> QueueSlots {
-    let QueueLimits {
-        guaranteed,
-        maximum,
-    } = share.limits[kind];
+    let limits = share.limits[kind];
     let mut slots = QueueSlots {
-        guaranteed_permille: guaranteed.map(permille),
-        maximum,
+        guaranteed_permille: limits.guaranteed.map(permille),
+        maximum: limits.maximum,
         ..QueueSlots::default()
     };
     for job in share.jobs.iter().filter_map(|job| view.job(*job)) {
         slots.used += u64::from(job.holding(kind));
-        slots.wanted += u64::from(job.demand(kind) - job.holding(kind));
+        slots.wanted += unmet_demand(job, kind);
     }
     slots
 }
@@ -116,7 +114,7 @@ fn permille(ratio: Ratio) -> u64 {
 #[cfg(test)]
 mod tests {
     use napreduce_engine::{
-        Engine, EngineSettings, Event, JobSpec, MapSpec, Slots, Time, WorkerId,
+        Engine, EngineSettings, Event, JobId, JobSpec, MapSpec, Slots, Time, WorkerId,
     };
     use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
@@ -174,7 +172,7 @@ mod tests {
     #[test]
     fn queue_sums_its_children() {
         let engine = busy(SchedulerName::Fair);
-        let queues = summed(&engine.queues().expect("fair has pools"), &engine.view());
+        let queues = summarize(&engine.queues().expect("fair has pools"), &engine.view());
         let find = |name: &str| {
             queues
                 .iter()

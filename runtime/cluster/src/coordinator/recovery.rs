@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use napreduce_engine::{Engine, EngineSettings, EngineSnapshot, JobId, PolicyChoice, ReadPolicy};
 use napreduce_history::{HistoryLimits, OpenHistory};
-use napreduce_local::coordinator::{CoordinatorState, Entry, Kept, unix_micros};
+use napreduce_local::coordinator::{CoordinatorState, Entry, StateSnapshot, unix_micros};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
@@ -23,7 +23,7 @@ const SNAPSHOT_VERSION: u32 = 6;
 pub(super) struct Snapshot {
     version: u32,
     engine: EngineSnapshot,
-    state: Kept,
+    state: StateSnapshot,
 }
 
 /// An error of recovering a coordinator.
@@ -68,11 +68,11 @@ enum Policy {
 
 impl Snapshot {
     /// Creates a snapshot for the journal's compaction.
-    pub(super) fn of(state: &CoordinatorState) -> Snapshot {
+    pub(super) fn new(state: &CoordinatorState) -> Snapshot {
         Snapshot {
             version: SNAPSHOT_VERSION,
             engine: state.engine().snapshot(),
-            state: state.kept(),
+            state: state.snapshot(),
         }
     }
 
@@ -209,13 +209,13 @@ impl ClusterCoordinator {
             };
             let epoch = journal.header().epoch_micros;
             let by = (rules.settings, scheduler);
-            state = Snapshot::of(&state)
+            state = Snapshot::new(&state)
                 .restore(epoch, by, policy)
                 .map_err(|what| RecoveryError::Snapshot {
                     path: directory.clone(),
                     what,
                 })?;
-            journal.compact(&Snapshot::of(&state), rules)?;
+            journal.compact(&Snapshot::new(&state), rules)?;
         }
         if let Some(last) = history.last() {
             state.number_above(last);

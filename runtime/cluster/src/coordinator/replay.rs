@@ -1,10 +1,11 @@
 //! Replays a journal with all its decisions. Read-only, since another process may be writing: a torn tail is
 //! left in place.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use napreduce_engine::ReadPolicy;
 use napreduce_local::coordinator::{CoordinatorState, Recording, ReplayedBatch};
+use napreduce_protocol::lock;
 use thiserror::Error;
 
 use super::recovery::{RecoveryError, replay};
@@ -45,6 +46,6 @@ pub fn replay_journal(
     };
     replay(&directory, recovered, &header, read_policy, record)
         .map_err(|error: RecoveryError| ReplayError::Recovery(error.to_string()))?;
-    let mut recorded = recording.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut recorded = lock(&recording);
     Ok(std::mem::take(&mut *recorded))
 }

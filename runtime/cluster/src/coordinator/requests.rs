@@ -1,124 +1,71 @@
-//! Requests from client connections to the coordinator's loop, and their replies. Blobs are transferred
-//! outside the loop.
+//! Requests from client connections to the coordinator's loop, and how the loop dispatches them. Each request
+//! is handled by its `Handle` or `HandleLater`, which is next to the code that it calls. Blobs and logs are
+//! transferred by the connections, outside the loop ([`super::clients`]).
 
+use std::fmt;
 use std::sync::Arc;
 
-use napreduce_engine::{AttemptId, JobId, OperatorRefusal, PolicyRefusal, TaskId, WorkerId};
+use napreduce_engine::{AttemptId, JobId};
 use napreduce_local::coordinator::{Accepted, Following};
-use napreduce_protocol::{FromCoordinator, JobError, ToCoordinator};
-use thiserror::Error;
+use napreduce_protocol::{Answer, FromCoordinator, Request, ToCoordinator};
 use tokio::sync::oneshot;
 
-/// The refusal of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(crate) enum Refusal {
-    #[error("there is no {0}; see: nap job list")]
-    NoSuchJob(JobId),
-    #[error("{0} has ended")]
-    JobEnded(JobId),
-    #[error("{job} has no task {0}", job = .0.job)]
-    NoSuchTask(TaskId),
-    #[error("no attempt at {0} is live; see: nap task list {job}", job = .0.job)]
-    NoLiveAttempt(TaskId),
-    #[error("{0} is not live; see: nap task list {job}", job = .0.task.job)]
-    NotLive(AttemptId),
-    #[error("there is no {0}; see: nap worker list")]
-    NoSuchWorker(WorkerId),
-    /// Every attempt that a command names refuses it.
-    #[error("cannot {command} {}", in_words(.attempts))]
-    Attempts {
-        command: &'static str,
-        attempts: Vec<(AttemptId, OperatorRefusal)>,
-    },
-    #[error("cannot {command} {job}: {why}")]
-    Job {
-        command: &'static str,
-        job: JobId,
-        why: OperatorRefusal,
-    },
-    #[error("{job} cannot have {change} under the scheduler {scheduler}: {why}")]
-    Change {
-        job: JobId,
-        change: String,
-        scheduler: String,
-        why: OperatorRefusal,
-    },
-    #[error("cannot undrain {worker}: {why}")]
-    Worker {
-        worker: WorkerId,
-        why: OperatorRefusal,
-    },
-    #[error(transparent)]
-    Policy(#[from] PolicyRefusal),
-    /// The output directory of a submission cannot be claimed.
-    #[error("{reason}")]
-    Submission { status: u8, reason: String },
-    /// A wrong request of another kind.
-    #[error("{0}")]
-    Wrong(String),
-    /// A valid request that failed.
-    #[error("{0}")]
-    Failed(String),
+use super::ClusterCoordinator;
+use super::refusal::Refusal;
+
+/// Maximum length of an operator's reason, in characters.
+const REASON_CHARS_MAX: usize = 1_000;
+
+/// A request that is answered at once. The answer is sent when everything that it depends on is journaled.
+pub(super) trait Handle: Request {
+    fn handle(self, coordinator: &mut ClusterCoordinator) -> Result<Self::Answer, Refusal>;
 }
 
-impl Refusal {
-    /// Returns the refusal of an invalid request: its object does not exist or does not allow it.
-    pub(crate) fn wrong(reason: impl Into<String>) -> Refusal {
-        Refusal::Wrong(reason.into())
-    }
+/// A request whose answer may need work outside the loop, or events that have not happened yet.
+pub(super) trait HandleLater: Request {
+    fn handle_later(self, coordinator: &mut ClusterCoordinator, reply: Reply<Self::Answer>);
+}
 
-    /// Returns the refusal of a valid request that failed.
-    pub(crate) fn failed(error: impl ToString) -> Refusal {
-        Refusal::Failed(error.to_string())
-    }
-
-    pub(crate) fn of(error: &JobError) -> Refusal {
-        Refusal::Submission {
-            status: error.exit_status(),
-            reason: error.to_string(),
-        }
-    }
-
-    /// Returns the refusal of a rerun, which has the options of its job and can change only the output.
-    pub(crate) fn of_rerun(job: JobId, error: &JobError) -> Refusal {
-        let reason = match error {
-            JobError::OutputExists { path } => {
-                format!(
-                    "output directory {path}/ exists; choose another: nap job rerun {job} --output DIR"
-                )
-            }
-            JobError::OutputUnfinished { path } => format!(
-                "output directory {path}/ contains _temporary of an unfinished run; if that run has ended, \
-                 remove it, or choose another: nap job rerun {job} --output DIR"
-            ),
-            other => other.to_string(),
-        };
-        Refusal::Submission {
-            status: error.exit_status(),
-            reason,
-        }
-    }
-
-    /// Returns the exit status: 1 for a failure, 2 for a wrong request.
-    pub(crate) fn status(&self) -> u8 {
-        match self {
-            Refusal::Failed(_) => 1,
-            Refusal::Submission { status, .. } => *status,
-            _ => 2,
-        }
+impl<R: Handle<Answer: Send + 'static>> HandleLater for R {
+    fn handle_later(self, coordinator: &mut ClusterCoordinator, reply: Reply<R::Answer>) {
+        let answer = self.handle(coordinator);
+        coordinator.local.afterwards(move || reply.send(answer));
     }
 }
 
-fn in_words(attempts: &[(AttemptId, OperatorRefusal)]) -> String {
-    let each: Vec<String> = attempts
-        .iter()
-        .map(|(attempt, why)| format!("{attempt}: {why}"))
-        .collect();
-    each.join("; ")
+/// Where an answer goes. Dropped without an answer when the coordinator ends.
+pub(crate) struct Reply<A = FromCoordinator>(Box<dyn FnOnce(Result<A, Refusal>) + Send>);
+
+impl<A: Send + 'static> Reply<A> {
+    /// Creates a reply and the receiver of its answer.
+    pub(crate) fn channel() -> (Reply<A>, oneshot::Receiver<Result<A, Refusal>>) {
+        let (sender, receiver) = oneshot::channel();
+        let reply = Reply(Box::new(move |answer| {
+            // Fails if the client has disconnected.
+            let _ = sender.send(answer);
+        }));
+        (reply, receiver)
+    }
+
+    pub(crate) fn send(self, answer: Result<A, Refusal>) {
+        (self.0)(answer);
+    }
 }
 
-/// The channel for an answer; closed if the client has disconnected.
-pub(crate) type Reply<T = FromCoordinator> = oneshot::Sender<Result<T, Refusal>>;
+impl Reply<FromCoordinator> {
+    /// Returns the reply for an answer of one type.
+    fn typed<A: Answer + 'static>(self) -> Reply<A> {
+        Reply(Box::new(move |answer| {
+            self.send(answer.map(A::into_message));
+        }))
+    }
+}
+
+impl<A> fmt::Debug for Reply<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reply")
+    }
+}
 
 /// The holder of an attempt's logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,9 +78,9 @@ pub(crate) struct LogHolder {
     pub(crate) has_ended: bool,
 }
 
-/// A request to the loop.
+/// A request of a client's connection to the loop.
 #[derive(Debug)]
-pub(crate) enum Request {
+pub(crate) enum LoopRequest {
     /// A client's message with one answer.
     Message(ToCoordinator, Reply),
     Follow {
@@ -156,7 +103,62 @@ pub(crate) enum Request {
     },
 }
 
-/// Sends an answer; does nothing if the client has disconnected.
-pub(super) fn send<T>(reply: Reply<T>, answer: Result<T, Refusal>) {
-    let _ = reply.send(answer);
+impl ClusterCoordinator {
+    pub(super) fn answer(&mut self, request: LoopRequest) {
+        match request {
+            LoopRequest::Message(message, reply) => self.answer_message(message, reply),
+            LoopRequest::Follow { job, reply } => self.follow(job, reply),
+            LoopRequest::LogHolder { attempt, reply } => self.find_log_holder(attempt, reply),
+            LoopRequest::Definition { job, reply } => self.read_definition(job, reply),
+            LoopRequest::ReleaseChain { chain } => self.release_chain(chain),
+        }
+    }
+
+    fn answer_message(&mut self, message: ToCoordinator, reply: Reply) {
+        match message {
+            ToCoordinator::Submission(request) => self.handle(*request, reply),
+            ToCoordinator::HoldChain(request) => self.handle(request, reply),
+            ToCoordinator::EndChain(request) => self.handle(request, reply),
+            ToCoordinator::ListJobs(request) => self.handle(request, reply),
+            ToCoordinator::GetJob(request) => self.handle(request, reply),
+            ToCoordinator::KillJob(request) => self.handle(request, reply),
+            ToCoordinator::ListTasks(request) => self.handle(request, reply),
+            ToCoordinator::CommandTask(request) => self.handle(request, reply),
+            ToCoordinator::CommandJob(request) => self.handle(request, reply),
+            ToCoordinator::ChangeJob(request) => self.handle(request, reply),
+            ToCoordinator::GetOutcomes(request) => self.handle(request, reply),
+            ToCoordinator::Explain(request) => self.handle(request, reply),
+            ToCoordinator::ListWorkers(request) => self.handle(request, reply),
+            ToCoordinator::GetWindow(request) => self.handle(request, reply),
+            ToCoordinator::DrainWorker(request) => self.handle(request, reply),
+            ToCoordinator::UndrainWorker(request) => self.handle(request, reply),
+            ToCoordinator::ListQueues(request) => self.handle(request, reply),
+            // The connection of the client serves these.
+            ToCoordinator::OfferBlob(_)
+            | ToCoordinator::Chunk(_)
+            | ToCoordinator::FetchBlob(_)
+            | ToCoordinator::RerunJob(_)
+            | ToCoordinator::Follow { .. }
+            | ToCoordinator::ReadLog(_) => reply.send(Err(Refusal::wrong(
+                "protocol error: this request needs its own connection",
+            ))),
+        }
+    }
+
+    fn handle<R>(&mut self, request: R, reply: Reply)
+    where
+        R: HandleLater<Answer: Send + 'static>,
+    {
+        request.handle_later(self, reply.typed());
+    }
+}
+
+/// Refuses a reason that is too long to be kept in journal and history.
+pub(super) fn check_reason(reason: &str) -> Result<(), Refusal> {
+    if reason.chars().count() > REASON_CHARS_MAX {
+        return Err(Refusal::wrong(format!(
+            "the reason is too long (limit {REASON_CHARS_MAX} characters); shorten it"
+        )));
+    }
+    Ok(())
 }

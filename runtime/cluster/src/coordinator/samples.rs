@@ -40,17 +40,14 @@ impl Samples {
         queues: Vec<QueueSample>,
         workers: Vec<WorkerSample>,
     ) -> Option<ClusterSample> {
-        let is_due = self
-            .recorded
-            .is_none_or(|recorded| now.duration_since(recorded) >= REPEAT);
-        let same = |one: &QueueSample, other: &QueueSample| {
-            (&one.queue, one.kind, one.slots) == (&other.queue, other.kind, other.slots)
+        let is_due = match self.recorded {
+            Some(recorded) => now.duration_since(recorded) >= REPEAT,
+            None => true,
         };
         let are_same = queues.len() == self.queues.len()
-            && queues
-                .iter()
-                .zip(&self.queues)
-                .all(|(one, other)| same(one, other));
+            && queues.iter().zip(&self.queues).all(|(one, other)| {
+                (&one.queue, one.kind, one.slots) == (&other.queue, other.kind, other.slots)
+            });
         let mut news = ClusterSample {
             at_millis,
             ..ClusterSample::default()
@@ -60,44 +57,47 @@ impl Samples {
             self.queues.clone_from(&queues);
             news.queues = queues;
         }
-        let is_news = |worker: &&WorkerSample| {
-            self.workers
-                .get(&worker.worker)
-                .is_none_or(|known| !known.equals_except_time(worker))
-        };
-        news.workers = workers.iter().filter(is_news).cloned().collect();
         // Workers that are no longer listed never return.
-        self.workers = workers
-            .into_iter()
-            .map(|worker| (worker.worker, worker))
-            .collect();
-        (!news.queues.is_empty() || !news.workers.is_empty()).then_some(news)
+        let known = std::mem::take(&mut self.workers);
+        for worker in workers {
+            let is_known = match known.get(&worker.worker) {
+                Some(last) => last.equals_except_time(&worker),
+                None => false,
+            };
+            if !is_known {
+                news.workers.push(worker.clone());
+            }
+            self.workers.insert(worker.worker, worker);
+        }
+        if news.queues.is_empty() && news.workers.is_empty() {
+            return None;
+        }
+        Some(news)
     }
 }
 
 impl ClusterCoordinator {
     /// Records changes if a sample is due. Skips samples while the disk is busy.
     pub(super) fn sample(&mut self) {
-        let samples = &self.samples;
-        let is_writing = samples
-            .writing
-            .as_ref()
-            .is_some_and(|writing| !writing.is_finished());
-        if is_writing
-            || samples
-                .looked
-                .is_some_and(|looked| looked.elapsed() < EVERY)
+        if let Some(writing) = &self.samples.writing
+            && !writing.is_finished()
+        {
+            return;
+        }
+        if let Some(looked) = self.samples.looked
+            && looked.elapsed() < EVERY
         {
             return;
         }
         let history = Arc::clone(&self.history);
         let now = now();
         let at_millis = unix_micros() / 1_000;
-        let queues = QueueSample::of(at_millis, &self.list_queues().queues.unwrap_or_default());
+        let queues =
+            QueueSample::from_queues(at_millis, &self.list_queues().queues.unwrap_or_default());
         let workers = self.list_workers();
         let workers = workers
             .iter()
-            .map(|worker| WorkerSample::of(at_millis, worker))
+            .map(|worker| WorkerSample::from_worker(at_millis, worker))
             .collect();
         let samples = &mut self.samples;
         samples.looked = Some(now);

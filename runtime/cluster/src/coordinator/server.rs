@@ -60,6 +60,14 @@ impl CoordinatorError {
             _ => 1,
         }
     }
+
+    fn io(doing: &'static str) -> impl FnOnce(io::Error) -> CoordinatorError {
+        move |source| CoordinatorError::Io { doing, source }
+    }
+
+    fn start(error: impl Display) -> CoordinatorError {
+        CoordinatorError::Start(error.to_string())
+    }
 }
 
 /// Runs the coordinator of a cluster directory, blocking, until SIGINT, SIGTERM or SIGHUP. Jobs and workers
@@ -72,14 +80,13 @@ pub fn run_coordinator(
     configuration: CoordinatorConfiguration,
     open_history: OpenHistory,
 ) -> Result<(), CoordinatorError> {
-    let io = |doing| move |source| CoordinatorError::Io { doing, source };
     run_soon_when_woken();
     let runtime = Builder::new_multi_thread()
         .worker_threads(THREADS)
         .on_thread_start(run_soon_when_woken)
         .enable_all()
         .build()
-        .map_err(io("start the runtime"))?;
+        .map_err(CoordinatorError::io("start the runtime"))?;
     let ended = runtime.block_on(serve(configuration, open_history));
     runtime.shutdown_timeout(WIND_DOWN);
     ended
@@ -89,10 +96,8 @@ async fn serve(
     configuration: CoordinatorConfiguration,
     open_history: OpenHistory,
 ) -> Result<(), CoordinatorError> {
-    let io = |doing| move |source| CoordinatorError::Io { doing, source };
-    let start = |error: &dyn Display| CoordinatorError::Start(error.to_string());
-    let mut interrupts = Interrupts::install().map_err(io("handle signals"))?;
-    survive_file_size_limit().map_err(io("handle signals"))?;
+    let mut interrupts = Interrupts::install().map_err(CoordinatorError::io("handle signals"))?;
+    survive_file_size_limit().map_err(CoordinatorError::io("handle signals"))?;
     raise_descriptors();
     let directory = configuration.directory.clone();
     let secret = directory.create()?;
@@ -101,16 +106,16 @@ async fn serve(
     Journal::check_unlocked(&directory.coordinator_directory())?;
     let blobs = directory.coordinator_directory().join("blobs");
     let blobs =
-        BlobStore::open(blobs, configuration.blob_bytes_max).map_err(|error| start(&error))?;
+        BlobStore::open(blobs, configuration.blob_bytes_max).map_err(CoordinatorError::start)?;
     let (inputs, arriving) = unbounded_channel();
     let (requests, requested) = unbounded_channel();
     let coordinator =
         ClusterCoordinator::recover(&configuration, &blobs, open_history, inputs.clone())
-            .map_err(|error| start(&error))?;
+            .map_err(CoordinatorError::start)?;
     let mut coordinator = tokio::spawn(coordinator.run(requested, arriving));
     let say = |line: &str| tracing::info!(target: "coordinator", "{line}");
     let listener = Listener::bind(&configuration.bind, secret.clone(), say).await;
-    let mut listener = listener.map_err(|error| start(&error))?;
+    let mut listener = listener.map_err(CoordinatorError::start)?;
     directory.publish_coordinator(listener.address())?;
     say(&format!(
         "listening at {} for {}",
@@ -134,7 +139,7 @@ async fn serve(
             arrival = listener.accept() => gate.admit(arrival),
             ended = &mut coordinator => break ended,
             signal = interrupts.arrival() => {
-                let signal = signal.map_err(io("wait for signals"))?;
+                let signal = signal.map_err(CoordinatorError::io("wait for signals"))?;
                 say(&format!("ending after {}", signal_name(signal).unwrap_or("a signal")));
                 // A loop that failed returns its error below.
                 let _ = inputs.send(ClusterInput::Stop);
@@ -174,7 +179,9 @@ impl Intake {
                     self.liveness,
                 ));
             }
-            Role::Client => drop(tokio::spawn(self.desk.clone().serve(connection, peer))),
+            Role::Client => {
+                tokio::spawn(self.desk.clone().serve(connection, peer));
+            }
             Role::Data | Role::Task(_) => {
                 tracing::info!(target: "coordinator", "refused {peer}: the coordinator serves no map output and no logs");
             }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use napreduce_engine::delivery::Receipt;
 use napreduce_engine::{Event, WorkerId, WorkerState};
-use napreduce_local::coordinator::{Caller, Extra, Identity, Link, LiveJob, of_report};
-use napreduce_protocol::{FromWorker, Hello, ToWorker};
+use napreduce_local::coordinator::{Caller, Extra, Identity, Link, of_report};
+use napreduce_protocol::{FromWorker, Hello, ToWorker, whole_millis};
 
 use super::ClusterCoordinator;
 
@@ -14,48 +14,34 @@ impl ClusterCoordinator {
     /// Handles a hello on a new connection: a known worker continues, any other gets a number.
     pub(super) fn on_hello(&mut self, hello: Hello, caller: Caller) {
         let journal = self.journal.header().journal;
-        let known = self.claimed_link(&hello, journal).map(|(worker, link)| {
-            let before = hello
-                .before
-                .map_or(hello.received == 0, |before| before == (journal, worker));
-            let same = link.identity().incarnation == hello.incarnation && before;
-            (worker, same && link.can_resume_after(hello.received))
-        });
-        // A new worker has received no orders under its number yet.
-        let (worker, received) = match known {
-            Some((worker, true)) => {
-                self.local
-                    .log(&format!("{worker} ({}) reconnected", hello.name));
-                (worker, hello.received)
-            }
-            Some((worker, false)) => {
-                if let Some(reason) = self.name_is_taken(worker, &hello) {
-                    self.local
-                        .log(&format!("refused a worker on {}: {reason}", hello.host));
-                    // A worker that does not wait for the answer gets it the next time.
-                    let _ = caller.messages.send(ToWorker::Refused {
-                        reason,
-                        name_taken: true,
-                    });
-                    return;
-                }
-                let same = self
-                    .local
-                    .state()
-                    .links()
-                    .get(&worker)
-                    .map(|link| link.identity().incarnation);
-                let crashed = same != Some(hello.incarnation);
-                self.lose(
-                    worker,
-                    format!("replaced by a later start of {}", hello.name),
-                    crashed,
-                );
-                (self.join(&hello), 0)
-            }
-            None => (self.join(&hello), 0),
+        let Some((worker, link)) = self.claimed_link(&hello, journal) else {
+            let worker = self.join(&hello);
+            return self.connect(worker, 0, caller);
         };
-        self.connect(worker, received, caller);
+        let same_start = link.identity().incarnation == hello.incarnation;
+        let same_number = match hello.before {
+            Some(before) => before == (journal, worker),
+            None => hello.received == 0,
+        };
+        if same_start && same_number && link.can_resume_after(hello.received) {
+            self.local
+                .log(&format!("{worker} ({}) reconnected", hello.name));
+            return self.connect(worker, hello.received, caller);
+        }
+        if let Some(reason) = self.name_is_taken(worker, &hello) {
+            self.local
+                .log(&format!("refused a worker on {}: {reason}", hello.host));
+            // A worker that does not wait for the answer gets it the next time.
+            let _ = caller.messages.send(ToWorker::Refused {
+                reason,
+                name_taken: true,
+            });
+            return;
+        }
+        let reason = format!("replaced by a later start of {}", hello.name);
+        self.lose(worker, reason, !same_start);
+        let worker = self.join(&hello);
+        self.connect(worker, 0, caller);
     }
 
     /// Returns why a worker cannot replace a live worker of the same name, if so. A worker in the same
@@ -72,32 +58,33 @@ impl ClusterCoordinator {
         } = link.identity();
         let same_place = (host, directory) == (&hello.host, &hello.directory);
         let heard = link.heard.silence() <= liveness && !same_place;
-        let alive = *incarnation != hello.incarnation && (link.is_connected() || heard);
-        alive.then(|| {
-            let place = directory.display();
-            format!(
-                "worker name {name} is in use by {worker} on {host} in {place}; choose another with --name"
-            )
-        })
+        let is_alive = *incarnation != hello.incarnation && (link.is_connected() || heard);
+        if !is_alive {
+            return None;
+        }
+        let place = directory.display();
+        Some(format!(
+            "worker name {name} is in use by {worker} on {host} in {place}; choose another with --name"
+        ))
     }
 
     /// Finds the worker's link by number, else by name. A leaving worker is only found by number, since its
     /// name may already belong to its successor.
     fn claimed_link(&self, hello: &Hello, journal: u64) -> Option<(WorkerId, &Link)> {
         let links = self.local.state().links();
-        let number = hello
-            .before
-            .filter(|(of, _)| *of == journal)
-            .map(|(_, worker)| worker);
-        let by_number = number.and_then(|worker| Some((worker, links.get(&worker)?)));
-        let by_name = links
-            .iter()
-            .map(|(worker, link)| (*worker, link))
-            .filter(|(_, link)| !link.is_leaving());
-        by_number
-            .into_iter()
-            .chain(by_name)
-            .find(|(_, link)| link.identity().name == hello.name)
+        if let Some((numbered_by, worker)) = hello.before
+            && numbered_by == journal
+            && let Some(link) = links.get(&worker)
+            && link.identity().name == hello.name
+        {
+            return Some((worker, link));
+        }
+        for (worker, link) in links {
+            if link.identity().name == hello.name && !link.is_leaving() {
+                return Some((*worker, link));
+            }
+        }
+        None
     }
 
     fn join(&mut self, hello: &Hello) -> WorkerId {
@@ -132,17 +119,17 @@ impl ClusterCoordinator {
         worker
     }
 
+    /// `received` is the number of the last order that the worker has received, 0 for a new one.
     fn connect(&mut self, worker: WorkerId, received: u64, caller: Caller) {
         let Some(link) = self.local.state_mut().link_mut(worker) else {
             return;
         };
-        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let welcome = ToWorker::Welcome {
             worker,
             journal: self.journal.header().journal,
             received: link.received(),
-            heartbeat_millis: millis(self.configuration.heartbeat),
-            silence_millis: millis(self.configuration.liveness),
+            heartbeat_millis: whole_millis(self.configuration.heartbeat),
+            silence_millis: whole_millis(self.configuration.liveness),
         };
         if let Err(error) = link.acknowledge(received) {
             return self.local.log(&format!("warning: {worker}: {error}"));
@@ -222,13 +209,13 @@ impl ClusterCoordinator {
         let Extra::Printed { attempt, .. } = extra else {
             return true;
         };
-        self.configuration.failed_logs
-            && self
-                .local
-                .state()
-                .jobs()
-                .get(&attempt.task.job)
-                .is_some_and(LiveJob::has_room_for_logs)
+        if !self.configuration.failed_logs {
+            return false;
+        }
+        match self.local.state().jobs().get(&attempt.task.job) {
+            Some(job) => job.has_room_for_logs(),
+            None => false,
+        }
     }
 
     /// Closes a connection that cannot be trusted; the worker reconnects.
@@ -246,38 +233,25 @@ impl ClusterCoordinator {
             self.local.state_mut().begin_to_listen();
             return;
         }
-        let silent = self
-            .local
-            .state()
-            .links()
-            .iter()
-            .filter(|(_, link)| link.heard.silence() > liveness);
-        let silent: Vec<WorkerId> = silent.map(|(worker, _)| *worker).collect();
-        for worker in silent {
-            // A crashed process closes its connection; a worker that is only silent is cut off or stopped.
-            let crashed = self
-                .local
-                .state()
-                .links()
-                .get(&worker)
-                .is_some_and(|link| !link.is_connected());
-            self.lose(
-                worker,
-                format!("no message for {:.1} s", liveness.as_secs_f64()),
-                crashed,
-            );
+        let mut silent = Vec::new();
+        for (worker, link) in self.local.state().links() {
+            if link.heard.silence() > liveness {
+                // A crashed process closes its connection; a worker that is only silent is cut off or stopped.
+                let crashed = !link.is_connected();
+                silent.push((*worker, crashed));
+            }
+        }
+        for (worker, crashed) in silent {
+            let reason = format!("no message for {:.1} s", liveness.as_secs_f64());
+            self.lose(worker, reason, crashed);
         }
     }
 
     /// Declares a worker lost, with everything it runs and holds; `crashed` if its process died.
     pub(super) fn lose(&mut self, worker: WorkerId, reason: String, crashed: bool) {
-        let leaving = self
-            .local
-            .state()
-            .links()
-            .get(&worker)
-            .is_some_and(Link::is_leaving);
-        if leaving {
+        if let Some(link) = self.local.state().links().get(&worker)
+            && link.is_leaving()
+        {
             self.local.state_mut().remove_link(worker);
             return;
         }
@@ -289,12 +263,9 @@ impl ClusterCoordinator {
 
     /// Returns whether a worker can receive orders.
     pub(super) fn is_there(&self, worker: WorkerId) -> bool {
-        let state = self
-            .local
-            .state()
-            .view()
-            .worker(worker)
-            .map(napreduce_engine::Worker::state);
-        !matches!(state, None | Some(WorkerState::Unknown | WorkerState::Lost))
+        match self.local.state().view().worker(worker) {
+            Some(known) => !matches!(known.state(), WorkerState::Unknown | WorkerState::Lost),
+            None => false,
+        }
     }
 }

@@ -57,7 +57,7 @@ impl Journal {
     ) -> Result<(Journal, Recovered), JournalError> {
         fs::create_dir_all(directory)
             .and_then(|()| sync_parent(directory))
-            .map_err(|error| JournalError::io("create", directory, error))?;
+            .map_err(JournalError::io("create", directory))?;
         loop {
             let generations = list(directory)?;
             let last = generations.last();
@@ -235,7 +235,7 @@ fn remove_older(
     let old = journals.map(|&number| journal_path(directory, number));
     let old = old.chain(snapshots.map(|(_, path)| path.clone()));
     for path in old.chain(generations.unfinished.iter().cloned()) {
-        fs::remove_file(&path).map_err(|error| JournalError::io("remove", &path, error))?;
+        fs::remove_file(&path).map_err(JournalError::io("remove", &path))?;
     }
     Ok(())
 }
@@ -352,10 +352,9 @@ impl Generations {
 }
 
 fn list(directory: &Path) -> Result<Generations, JournalError> {
-    let failed = |source| JournalError::io("list", directory, source);
     let mut found = Generations::default();
-    for entry in fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+    for entry in fs::read_dir(directory).map_err(JournalError::io("list", directory))? {
+        let path = entry.map_err(JournalError::io("list", directory))?.path();
         let name = path
             .file_name()
             .and_then(|name| name.to_str())

@@ -1,7 +1,7 @@
 //! One journal file: opening, locking, reading up to its last whole frame, appending and syncing.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -115,20 +115,23 @@ impl JournalFile {
         header: Header,
         fsync: FsyncPolicy,
     ) -> Result<JournalFile, JournalError> {
-        let failed = |doing| move |source| JournalError::io(doing, path, source);
         let file = open_regular_with(
             OpenOptions::new().create(true).truncate(false).write(true),
             path,
         )
-        .map_err(failed("create"))?;
+        .map_err(JournalError::io("create", path))?;
         lock(&file, path)?;
-        file.set_len(0).map_err(failed("empty"))?;
+        file.set_len(0).map_err(JournalError::io("empty", path))?;
         let mut journal = JournalFile::empty(path, file, fsync);
         let text = serde_json::to_vec(&header)
-            .map_err(|error| failed("encode the header of")(error.into()))?;
+            .map_err(io::Error::from)
+            .map_err(JournalError::io("encode the header of", path))?;
         journal.append(&[text])?;
-        journal.file.sync_data().map_err(failed("sync"))?;
-        sync_parent(path).map_err(failed("sync the directory of"))?;
+        journal
+            .file
+            .sync_data()
+            .map_err(JournalError::io("sync", path))?;
+        sync_parent(path).map_err(JournalError::io("sync the directory of", path))?;
         Ok(journal)
     }
 
@@ -138,22 +141,22 @@ impl JournalFile {
         path: &Path,
         fsync: FsyncPolicy,
     ) -> Result<Option<(JournalFile, Content)>, JournalError> {
-        let failed = |doing| move |source| JournalError::io(doing, path, source);
         let mut file = open_regular_with(OpenOptions::new().read(true).write(true), path)
-            .map_err(failed("open"))?;
+            .map_err(JournalError::io("open", path))?;
         lock(&file, path)?;
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(failed("read"))?;
+        file.read_to_end(&mut bytes)
+            .map_err(JournalError::io("read", path))?;
         let Some(content) = Content::parse(path, &bytes)? else {
             return Ok(None);
         };
         if content.cut.is_some() {
             file.set_len(content.end)
-                .map_err(failed("cut the torn tail of"))?;
-            file.sync_data().map_err(failed("sync"))?;
+                .map_err(JournalError::io("cut the torn tail of", path))?;
+            file.sync_data().map_err(JournalError::io("sync", path))?;
         }
-        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(content.end))
-            .map_err(failed("seek in"))?;
+        file.seek(SeekFrom::Start(content.end))
+            .map_err(JournalError::io("seek in", path))?;
         let journal = JournalFile {
             bytes: content.end,
             sum: Some(content.sum),
@@ -164,19 +167,17 @@ impl JournalFile {
 
     /// Fails if a coordinator writes to a file.
     pub(super) fn check_unlocked(path: &Path) -> Result<(), JournalError> {
-        let failed = |doing| move |source| JournalError::io(doing, path, source);
-        let file =
-            open_regular_with(OpenOptions::new().write(true), path).map_err(failed("open"))?;
+        let file = open_regular_with(OpenOptions::new().write(true), path)
+            .map_err(JournalError::io("open", path))?;
         lock(&file, path)
     }
 
     /// Reads a file up to its last whole frame without changing it.
     pub(super) fn read(path: &Path) -> Result<Option<Content>, JournalError> {
-        let failed = |error| JournalError::io("read", path, error);
         let mut bytes = Vec::new();
         open_regular(path)
             .and_then(|mut file| file.read_to_end(&mut bytes))
-            .map_err(failed)?;
+            .map_err(JournalError::io("read", path))?;
         Content::parse(path, &bytes)
     }
 
@@ -194,14 +195,14 @@ impl JournalFile {
                 None => frame::push(&mut bytes, entry),
                 Some(previous) => frame::push_chained(&mut bytes, previous, entry),
             };
-            let pushed = pushed.map_err(|what| {
-                JournalError::io("append to", &self.path, std::io::Error::other(what))
-            })?;
+            let pushed = pushed
+                .map_err(io::Error::other)
+                .map_err(JournalError::io("append to", &self.path))?;
             sum = Some(pushed);
         }
         self.file
             .write_all(&bytes)
-            .map_err(|error| JournalError::io("append to", &self.path, error))?;
+            .map_err(JournalError::io("append to", &self.path))?;
         self.sum = sum;
         self.bytes += bytes.len() as u64;
         self.dirty = true;
@@ -235,7 +236,7 @@ impl JournalFile {
     fn sync(&mut self) -> Result<(), JournalError> {
         self.file
             .sync_data()
-            .map_err(|error| JournalError::io("sync", &self.path, error))?;
+            .map_err(JournalError::io("sync", &self.path))?;
         self.synced = now();
         self.dirty = false;
         Ok(())
@@ -259,7 +260,7 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
                 holder,
             })
         }
-        Err(error) => Err(JournalError::io("lock", path, error.into())),
+        Err(error) => Err(JournalError::io("lock", path)(error.into())),
     }
 }
 

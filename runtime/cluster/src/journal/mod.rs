@@ -128,10 +128,14 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    fn io(doing: &'static str, path: &std::path::Path, source: io::Error) -> JournalError {
-        JournalError::Io {
+    fn io(
+        doing: &'static str,
+        path: &std::path::Path,
+    ) -> impl FnOnce(io::Error) -> JournalError + use<> {
+        let path = path.to_owned();
+        move |source| JournalError::Io {
             doing,
-            path: path.to_owned(),
+            path,
             source,
         }
     }

@@ -50,7 +50,7 @@ pub(super) fn write(
         std::fs::rename(&unfinished, path)?;
         sync_parent(path)
     };
-    write().map_err(|error| JournalError::io("write", path, error))
+    write().map_err(JournalError::io("write", path))
 }
 
 struct SegmentWriter<W> {
@@ -99,8 +99,8 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     pub(super) fn open(path: &Path) -> Result<Snapshot, JournalError> {
-        let file = open_regular(path).map_err(|error| JournalError::io("read", path, error))?;
-        let mut segments = SegmentReader::of(file);
+        let file = open_regular(path).map_err(JournalError::io("read", path))?;
+        let mut segments = SegmentReader::new(file);
         let header = match segments.frame(SEGMENT_BYTES) {
             Ok(header) => read_header(path, &header)?,
             Err(error) => return Err(segments.refusal(path, &error.to_string())),
@@ -139,7 +139,7 @@ struct SegmentReader {
 }
 
 impl SegmentReader {
-    fn of(file: File) -> SegmentReader {
+    fn new(file: File) -> SegmentReader {
         SegmentReader {
             file: BufReader::new(file),
             offset: 0,

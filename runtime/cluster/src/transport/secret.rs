@@ -53,15 +53,19 @@ pub enum SecretError {
     },
 }
 
-/// Reads a secret file; fails if other users may read it.
-pub fn read_secret(path: &Path) -> Result<Secret, SecretError> {
-    let failed = |doing| {
+impl SecretError {
+    fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SecretError + use<> {
+        let path = path.to_owned();
         move |source| SecretError::Io {
             doing,
-            path: path.to_owned(),
+            path,
             source,
         }
-    };
+    }
+}
+
+/// Reads a secret file; fails if other users may read it.
+pub fn read_secret(path: &Path) -> Result<Secret, SecretError> {
     // Non-blocking, so that opening a named pipe does not hang.
     let opened = OpenOptions::new()
         .read(true)
@@ -72,14 +76,14 @@ pub fn read_secret(path: &Path) -> Result<Secret, SecretError> {
         path: path.to_owned(),
     };
     let file = opened
-        .map_err(failed("open secret file"))?
+        .map_err(SecretError::io("open secret file", path))?
         .ok_or_else(missing)?;
     check_privacy(&file, path)?;
     // One byte more than a valid file with any newline, to detect longer ones.
     let mut text = Zeroizing::new(Vec::with_capacity(DIGITS + 3));
     file.take(DIGITS as u64 + 3)
         .read_to_end(&mut text)
-        .map_err(failed("read secret file"))?;
+        .map_err(SecretError::io("read secret file", path))?;
     let malformed = |found| SecretError::Malformed {
         path: path.to_owned(),
         found,
@@ -93,17 +97,12 @@ pub fn read_or_create_secret(path: &Path) -> Result<Secret, SecretError> {
         Err(SecretError::Missing { .. }) => {}
         read => return read,
     }
-    let failed = |source| SecretError::Io {
-        doing: "create secret file",
-        path: path.to_owned(),
-        source,
-    };
-    let secret = Secret::generate().map_err(failed)?;
+    let secret = Secret::generate().map_err(SecretError::io("create secret file", path))?;
     match write_new(&secret, path) {
         Ok(()) => Ok(secret),
         // Another process created the file first; use its secret.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_secret(path),
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(SecretError::io("create secret file", path)(error)),
     }
 }
 

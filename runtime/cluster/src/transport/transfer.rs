@@ -1,9 +1,10 @@
 //! The progress of messages on their way, so that a connection that has frozen is noticed: no FIN or RST arrives, and
 //! the bytes of a message neither leave nor arrive. Between messages a connection may be silent for any time.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use napreduce_protocol::lock;
 use tokio::time::Instant;
 
 /// Maximum time in which no byte of a message moves, in either direction. Slow links deliver some bytes.
@@ -36,6 +37,6 @@ impl TransferClock {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    pub(super) fn of(path: PathBuf, reserve: Option<u64>) -> Disk {
+    pub(super) fn new(path: PathBuf, reserve: Option<u64>) -> Disk {
         Disk {
             path,
             reserve,
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn disk_is_short_below_reserve_until_twice_reserve() {
-        let mut disk = Disk::of(PathBuf::from("/"), Some(1_000));
+        let mut disk = Disk::new(PathBuf::from("/"), Some(1_000));
         let mut look = |free: u64| {
             let found = StatVfs {
                 f_flag: StatVfsMountFlags::empty(),
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn reserve_of_small_disk_is_a_share() {
-        let mut disk = Disk::of(PathBuf::from("/"), None);
+        let mut disk = Disk::new(PathBuf::from("/"), None);
         let mut look = |free: u64| {
             let found = StatVfs {
                 f_flag: StatVfsMountFlags::empty(),

@@ -66,7 +66,7 @@ impl Environment for WorkerEnvironment {
     }
 
     fn watch_disk(&self) -> WatchDisk {
-        let mut disk = Disk::of(
+        let mut disk = Disk::new(
             self.paths.root().to_owned(),
             self.configuration.disk_reserve,
         );

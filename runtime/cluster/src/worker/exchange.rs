@@ -7,7 +7,7 @@ use std::time::Instant;
 use napreduce_engine::delivery::{Inbox, Outbox, Receipt};
 use napreduce_engine::{AttemptId, WorkerId};
 use napreduce_protocol::{
-    AttemptProgress, FromWorker, ToWorker, WorkerMemory, WorkerNews, WorkerReport,
+    AttemptProgress, FromWorker, ToWorker, WorkerMemory, WorkerNews, WorkerReport, whole_micros,
 };
 
 /// The worker's side of the conversation.
@@ -101,7 +101,7 @@ impl Exchange {
         let mut messages = Vec::new();
         for (number, (at, report)) in self.reports.unacknowledged_from(self.unsent) {
             let age = now.saturating_duration_since(*at);
-            let age_micros = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
+            let age_micros = whole_micros(age);
             messages.push(FromWorker::Reported {
                 number,
                 age_micros,

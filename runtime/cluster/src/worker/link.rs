@@ -14,7 +14,9 @@ use std::time::Duration;
 use napreduce_engine::delivery::Receipt;
 use napreduce_local::clock::now;
 use napreduce_local::worker::ticks;
-use napreduce_protocol::{FromWorker, ToWorker, WorkerNews, WorkerReport};
+use napreduce_protocol::{
+    Backoff, FromWorker, ToWorker, WorkerNews, WorkerReport, jittered, whole_millis,
+};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::connection_log::ConnectionLog;
@@ -23,11 +25,10 @@ use super::exchange::{Exchange, Followed, Welcomed};
 use super::introduction::{Apart, Introduction, introduce};
 use super::registration::{Registration, Resources};
 use super::stop::{Stop, StopRequest};
-use super::worker_directory::random;
 use crate::transport::{Connection, MessageReceiver, MessageSender, TransportError};
 
-const RETRY_MIN: Duration = Duration::from_millis(50);
-const RETRY_MAX: Duration = Duration::from_secs(2);
+/// Pauses between tries to connect.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
 /// How long a worker whose name is taken retries. The holder may be its predecessor, whose end has not been
 /// detected yet.
 const NAME_PATIENCE: Duration = Duration::from_secs(3);
@@ -98,7 +99,7 @@ impl<'a> Link<'a> {
 
     /// Runs until the worker may leave or is stopped; no attempt is left then.
     pub(super) async fn run(mut self) -> Result<(), WorkerError> {
-        let mut pause = RETRY_MIN;
+        let mut backoff = BACKOFF;
         let mut taken_since = None::<Instant>;
         let ended = loop {
             let environment = Arc::clone(&self.resources.environment);
@@ -110,7 +111,7 @@ impl<'a> Link<'a> {
                 None => break Ok(()),
                 Some(Ok((connection, welcome))) => match self.on_welcome(connection, &welcome) {
                     Ok(together) => {
-                        pause = RETRY_MIN;
+                        backoff.reset();
                         match self.converse(together).await {
                             End::Leave => break Ok(()),
                             End::Apart(apart) => apart,
@@ -149,10 +150,10 @@ impl<'a> Link<'a> {
                 // No connection: no need to sign off.
                 break Ok(());
             }
-            if self.meanwhile(sleep(jittered(pause))).await.is_none() {
+            let pause = jittered(backoff.next_pause());
+            if self.meanwhile(sleep(pause)).await.is_none() {
                 break Ok(());
             }
-            pause = (pause * 2).min(RETRY_MAX);
         };
         if let Some(registration) = self.registration.take() {
             registration.end().await;
@@ -219,7 +220,7 @@ impl<'a> Link<'a> {
     }
 
     fn report_leaving(&mut self, grace: Duration, why: String) {
-        let grace_millis = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        let grace_millis = whole_millis(grace);
         self.exchange.report(
             now().into_std(),
             WorkerReport::Leaving { grace_millis, why },
@@ -417,11 +418,4 @@ async fn next_news(registration: &mut Option<Registration>) -> Option<WorkerNews
         Some(registration) => registration.news().await,
         None => std::future::pending().await,
     }
-}
-
-/// Returns between half of the pause and all of it, so that workers do not reconnect all at once.
-fn jittered(pause: Duration) -> Duration {
-    // Without randomness workers reconnect together, which is harmless.
-    let permille = u32::try_from(random().unwrap_or(0) % 500).unwrap_or(0);
-    pause * (1_000 - permille) / 1_000
 }

@@ -10,7 +10,7 @@ use napreduce_engine::FaultPlace;
 use napreduce_local::clock::now;
 use napreduce_local::process::Executable;
 use napreduce_local::worker::Prepared;
-use napreduce_protocol::{Blob, IoResult, JobDescription, SideFile, TaskError};
+use napreduce_protocol::{Backoff, Blob, IoResult, JobDescription, SideFile, TaskError};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -19,8 +19,8 @@ use super::error::WorkerError;
 use super::worker_directory::make;
 use crate::blobs::{BlobError, FetchError, PinnedBlob, Stamp, fetch, program_architecture};
 
-const RETRY_MIN: Duration = Duration::from_millis(100);
-const RETRY_MAX: Duration = Duration::from_secs(2);
+/// Pauses between tries to fetch a file.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
 /// Prepares everything. On failure the waiting attempts fail, and the next one retries.
 pub(super) async fn prepare(
@@ -94,14 +94,16 @@ async fn fetch_patiently(
     what: &str,
 ) -> Result<PinnedBlob, TaskError> {
     let began = now();
-    let mut pause = RETRY_MIN;
+    let mut backoff = BACKOFF;
     loop {
         let error = match fetch_once(environment, blob).await {
             Ok(pinned) => return Ok(pinned),
             Err(error) => error,
         };
         let is_passing = error.is_passing();
-        if !is_passing || began.elapsed() + pause > environment.configuration.fetch_patience {
+        if !is_passing
+            || began.elapsed() + backoff.peek() > environment.configuration.fetch_patience
+        {
             let host = &environment.host;
             let seconds = began.elapsed().as_secs();
             let failed = TaskError::retryable(if is_passing {
@@ -111,8 +113,7 @@ async fn fetch_patiently(
             });
             return Err(failed.at(place_of(&error)));
         }
-        sleep(pause).await;
-        pause = (pause * 2).min(RETRY_MAX);
+        sleep(backoff.next_pause()).await;
     }
 }
 

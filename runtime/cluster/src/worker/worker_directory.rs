@@ -53,18 +53,18 @@ impl WorkerDirectory {
     /// unnamed workers twice uses the same three directories.
     fn take_nameless(workers: &Path) -> Result<WorkerDirectory, WorkerError> {
         let prefix = format!("{}-", host_name());
-        let failed = WorkerError::io(format!("list {}", workers.display()));
-        let entries = fs::read_dir(workers)
+        let mut names = Vec::new();
+        let listed = fs::read_dir(workers)
             .if_there()
-            .map_err(failed)?
-            .into_iter()
-            .flatten()
-            .flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut names: Vec<String> = names
-            .filter(|name| is_made_up(name, &prefix))
-            .take(NAMELESS_MAX)
-            .collect();
+            .map_err(WorkerError::io(format!("list {}", workers.display())))?;
+        for entry in listed.into_iter().flatten().flatten() {
+            if let Ok(name) = entry.file_name().into_string()
+                && is_made_up(&name, &prefix)
+                && names.len() < NAMELESS_MAX
+            {
+                names.push(name);
+            }
+        }
         names.sort();
         for name in names {
             match WorkerDirectory::open(&workers.join(&name), Some(&name)) {
@@ -161,10 +161,13 @@ pub(super) fn is_within_sight(directory: &Path, incarnation: u64) -> bool {
 
 /// Returns whether the daemon of a visible directory is also a process visible here.
 pub(super) fn is_neighbour(directory: &Path) -> bool {
-    let text =
-        read_regular(&WorkerPaths::new(directory).process(), LINE_BYTES_MAX).unwrap_or_default();
-    let process = serde_json::from_slice::<ProcessIdentity>(&text).ok();
-    process.and_then(|process| process.life().ok()) == Some(Life::Alive)
+    let Ok(text) = read_regular(&WorkerPaths::new(directory).process(), LINE_BYTES_MAX) else {
+        return false;
+    };
+    match serde_json::from_slice::<ProcessIdentity>(&text) {
+        Ok(process) => matches!(process.life(), Ok(Life::Alive)),
+        Err(_) => false,
+    }
 }
 
 fn this_process() -> Result<String, WorkerError> {
@@ -182,7 +185,7 @@ pub(super) fn host_name() -> String {
         .into_owned();
     let clean: String = name
         .chars()
-        .filter(|it| it.is_ascii_alphanumeric() || "-_.".contains(*it))
+        .filter(|character| is_valid_in_name(*character))
         .collect();
     let clean = clean.trim_start_matches('.');
     if clean.is_empty() {
@@ -197,9 +200,10 @@ fn made_up_name() -> Result<String, WorkerError> {
 }
 
 fn is_made_up(name: &str, prefix: &str) -> bool {
-    let number = name.strip_prefix(prefix);
-    number
-        .is_some_and(|number| number.len() == 6 && number.chars().all(|it| it.is_ascii_hexdigit()))
+    match name.strip_prefix(prefix) {
+        Some(number) => number.len() == 6 && number.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => false,
+    }
 }
 
 pub(super) fn random() -> Result<u64, WorkerError> {
@@ -209,42 +213,53 @@ pub(super) fn random() -> Result<u64, WorkerError> {
 }
 
 fn check_name(name: &str) -> Result<(), WorkerError> {
-    let known = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
-    let good = (1..=64).contains(&name.len()) && name.chars().all(known) && !name.starts_with('.');
-    if good {
-        Ok(())
-    } else {
-        Err(WorkerError::Name {
+    let is_valid = (1..=64).contains(&name.len())
+        && name.chars().all(is_valid_in_name)
+        && !name.starts_with('.');
+    if !is_valid {
+        return Err(WorkerError::Name {
             name: name.to_owned(),
-        })
+        });
     }
+    Ok(())
+}
+
+fn is_valid_in_name(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "-_.".contains(character)
 }
 
 /// Settles the worker's name: requested, stored in the directory, or new. Stores it in the directory.
 fn settle_name(paths: &WorkerPaths, asked: Option<&str>) -> Result<String, WorkerError> {
-    let file = paths.name();
-    let text = read_regular(&file, LINE_BYTES_MAX).if_there();
-    let text = text.map_err(WorkerError::io(format!("read {}", file.display())))?;
-    let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let found = text
-        .map(|text| text.trim().to_owned())
-        .filter(|name| check_name(name).is_ok());
-    match (found, asked) {
-        (Some(found), Some(asked)) if found != asked => {
-            let path = paths.root().to_owned();
-            Err(WorkerError::OtherName {
-                path,
-                found,
-                asked: asked.to_owned(),
-            })
-        }
+    match (read_name(&paths.name())?, asked) {
+        (Some(found), Some(asked)) if found != asked => Err(WorkerError::OtherName {
+            path: paths.root().to_owned(),
+            found,
+            asked: asked.to_owned(),
+        }),
         (Some(found), _) => Ok(found),
         (None, asked) => {
-            let name = asked.map_or_else(made_up_name, |asked| Ok(asked.to_owned()))?;
-            write(&file, &format!("{name}\n"))?;
+            let name = match asked {
+                Some(asked) => asked.to_owned(),
+                None => made_up_name()?,
+            };
+            write(&paths.name(), &format!("{name}\n"))?;
             Ok(name)
         }
     }
+}
+
+/// Reads the name in a directory; `None` if there is no valid one.
+fn read_name(file: &Path) -> Result<Option<String>, WorkerError> {
+    let read = read_regular(file, LINE_BYTES_MAX).if_there();
+    let Some(bytes) = read.map_err(WorkerError::io(format!("read {}", file.display())))? else {
+        return Ok(None);
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let name = text.trim();
+    if check_name(name).is_err() {
+        return Ok(None);
+    }
+    Ok(Some(name.to_owned()))
 }
 
 /// Returns whether a worker of a version without marks has started here.

@@ -481,7 +481,7 @@ async fn memory_is_paged_out_or_the_reason_reported() {
     } else {
         let id = scene.moment.process.id();
         let swapped = || {
-            ProcessMemory::of(Pid::from_raw(id).unwrap())
+            ProcessMemory::read(Pid::from_raw(id).unwrap())
                 .unwrap()
                 .swapped
         };

@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use napreduce_engine::JobId;
-use napreduce_protocol::{JobSummary, open_regular};
+use napreduce_protocol::{JobSummary, lock, open_regular};
 use serde::{Deserialize, Serialize};
 
 use crate::files::head::in_hexadecimal;
@@ -192,7 +192,7 @@ impl Index {
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 }
 

@@ -210,7 +210,7 @@ fn live(ran: &Ran) -> TaskSummary {
     };
     TaskSummary {
         live: vec![live],
-        ..TaskSummary::of(attempt.task, TaskPhase::Running, 1)
+        ..TaskSummary::new(attempt.task, TaskPhase::Running, 1)
     }
 }
 

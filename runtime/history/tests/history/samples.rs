@@ -193,7 +193,7 @@ pub fn succeeded(mut detail: JobDetail, wall: Duration) -> EndedJob {
         parts: detail.parts.clone(),
         output: output.clone(),
     });
-    detail.settings = Some(JobSettings::of(&JobPlan::new("word-count", "out")));
+    detail.settings = Some(JobSettings::from_plan(&JobPlan::new("word-count", "out")));
     let token = u128::MAX - u128::from(job.0);
     let failed = |one: &&AttemptSummary| {
         one.end

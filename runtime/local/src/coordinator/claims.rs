@@ -4,20 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use napreduce_engine::JobId;
+use napreduce_protocol::Backoff;
 use tokio::time::Instant;
 
 use crate::output::{OutputClaim, Renewal};
 
-/// The first and the longest backoff.
-const WAIT_FIRST: Duration = Duration::from_millis(250);
-const WAIT_MAX: Duration = Duration::from_secs(15);
+/// Pauses between tries to reach the storage of an output.
+pub(super) const BACKOFF: Backoff =
+    Backoff::new(Duration::from_millis(250), Duration::from_secs(15));
 /// Interval of lease renewals; a quarter of the expiry time.
 const RENEWAL: Duration = Duration::from_secs(15);
-
-/// Returns the backoff after this many tries.
-pub(super) fn wait_after(tries: u32) -> Duration {
-    WAIT_FIRST.saturating_mul(1 << tries.min(8)).min(WAIT_MAX)
-}
 
 /// The claim of a job.
 #[derive(Debug)]
@@ -57,7 +53,7 @@ impl Claims {
         self.by_job.insert(
             job,
             Claim::Away {
-                at: now + wait_after(tries),
+                at: now + BACKOFF.after(tries),
                 tries: tries + 1,
             },
         );

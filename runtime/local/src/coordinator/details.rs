@@ -41,7 +41,7 @@ impl Coordinator {
             preemptions: job.book.preemptions.clone(),
             resumes: job.book.resumes.clone(),
             restores: job.book.restores.clone(),
-            settings: Some(JobSettings::of(plan)),
+            settings: Some(JobSettings::from_plan(plan)),
             submitted: Some(Submitted::new(
                 *program,
                 files,

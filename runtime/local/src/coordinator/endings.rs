@@ -6,7 +6,7 @@ use std::time::Duration;
 use napreduce_engine::JobId;
 use tokio::time::Instant;
 
-use super::claims::wait_after;
+use super::claims::BACKOFF;
 
 /// The tries to settle the output of one job.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Ending {
         if is_over || self.killed.is_some() {
             return Failed::GiveUp(self.killed.take());
         }
-        self.at = Some(now + wait_after(self.tries));
+        self.at = Some(now + BACKOFF.after(self.tries));
         self.tries += 1;
         let is_new = self.why.as_deref() != Some(why);
         if is_new {

@@ -9,7 +9,7 @@ use napreduce_engine::{
 };
 use napreduce_protocol::{
     Blob, Counter, CounterValues, FailedRecord, JobPlan, JobSummary, PartOutput, PreemptionAccount,
-    RerunOf, SideFile, StorageScheme, WorkerReport,
+    RerunOf, SideFile, StorageScheme, WorkerReport, whole_micros,
 };
 use serde::{Deserialize, Serialize};
 
@@ -216,13 +216,9 @@ pub fn spec_of(plan: &JobPlan, user: &str, at: Time) -> JobSpec {
         bytes: split.length(),
         preferred: Vec::new(),
     });
-    let deadline = plan.deadline.map(|deadline| {
-        at + Span(
-            u64::try_from(deadline.as_micros())
-                .unwrap_or(u64::MAX)
-                .min(u64::MAX - at.0),
-        )
-    });
+    let deadline = plan
+        .deadline
+        .map(|deadline| at + Span(whole_micros(deadline).min(u64::MAX - at.0)));
     JobSpec {
         name: plan.name.clone(),
         user: user.to_owned(),
@@ -235,7 +231,7 @@ pub fn spec_of(plan: &JobPlan, user: &str, at: Time) -> JobSpec {
         slowstart_permille: plan.slowstart_permille,
         unsaved: plan.unsaved(),
         memory: plan.task_memory,
-        outputs_move: StorageScheme::of(&plan.output).is_none(),
+        outputs_move: StorageScheme::from_path(&plan.output).is_none(),
     }
 }
 

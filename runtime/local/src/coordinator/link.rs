@@ -13,7 +13,7 @@ use super::last_heard::LastHeard;
 /// The link to one worker.
 #[derive(Debug)]
 pub struct Link {
-    kept: KeptLink,
+    kept: LinkSnapshot,
     route: Route,
     pub heard: LastHeard,
     /// The memory reported last.
@@ -29,7 +29,7 @@ pub struct Caller {
 
 /// The part of a link that survives a restart of the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct KeptLink {
+pub struct LinkSnapshot {
     pub(super) identity: Identity,
     orders: Outbox<ToWorker>,
     reports: Inbox,
@@ -71,7 +71,7 @@ impl Link {
         let read = BTreeMap::new();
         let leaving = false;
         let drain_reason = None;
-        Link::restored(KeptLink {
+        Link::restored(LinkSnapshot {
             identity,
             orders,
             reports,
@@ -83,7 +83,7 @@ impl Link {
     }
 
     /// Restores a link after a restart of the coordinator.
-    pub fn restored(kept: KeptLink) -> Link {
+    pub fn restored(kept: LinkSnapshot) -> Link {
         Link {
             kept,
             route: Route::Down,
@@ -97,7 +97,7 @@ impl Link {
         self.heard.stamp();
     }
 
-    pub fn kept(&self) -> &KeptLink {
+    pub fn kept(&self) -> &LinkSnapshot {
         &self.kept
     }
 

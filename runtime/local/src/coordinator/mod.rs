@@ -59,9 +59,9 @@ pub use followers::Following;
 pub use gone::GoneWorkers;
 pub use job::LiveJob;
 pub use last_heard::{LastHeard, Waiting};
-pub use link::{Caller, KeptLink, Link};
+pub use link::{Caller, Link, LinkSnapshot};
 pub use recording::{Recording, ReplayedBatch};
-pub use state::{CoordinatorState, Kept};
+pub use state::{CoordinatorState, StateSnapshot};
 pub use submitters::{AnswerSubmission, Pins, Submitter};
 
 /// An event from the worker of this process, from an embedding program, or from work outside the loop.

@@ -12,7 +12,7 @@ use super::followers::Following;
 use super::submitters::{Pins, Submitter};
 use super::{Coordinator, Input};
 use crate::clock::unix_micros;
-use crate::output::{ClaimMark, OutputClaim, Surroundings, check_place, files_read, take_output};
+use crate::output::{ClaimMark, OutputClaim, Protected, check_place, files_read, take_output};
 use crate::user::current_user;
 
 impl Coordinator {
@@ -21,11 +21,11 @@ impl Coordinator {
         self.submitters.add(accepted.token, submitter);
         let own = Arc::clone(&self.own);
         let disk = self.disk.clone();
-        let surroundings = self.surroundings(&accepted.plan);
+        let protected = self.protected(&accepted.plan);
         let pinning = self.cluster.as_ref().map(|cluster| cluster.pinning());
         tokio::task::spawn_blocking(move || {
             let pins = pinning.map(|pin| pin(&accepted));
-            let claim = check_place(&accepted.plan.output, &surroundings)
+            let claim = check_place(&accepted.plan.output, &protected)
                 .and_then(|()| take_output(&disk, &accepted.claim_request()));
             // Ignored if the coordinator has stopped; the claim is dropped, and its lock is released with the
             // process.
@@ -38,7 +38,7 @@ impl Coordinator {
     }
 
     /// Returns the directories and inputs that the output directory must not overlap.
-    fn surroundings(&self, plan: &JobPlan) -> Surroundings {
+    fn protected(&self, plan: &JobPlan) -> Protected {
         let workers = self
             .state
             .links()
@@ -49,7 +49,7 @@ impl Coordinator {
             .filter(|directory| !directory.as_os_str().is_empty())
             .chain(own)
             .collect();
-        Surroundings {
+        Protected {
             cluster,
             inputs: files_read(&plan.splits),
         }

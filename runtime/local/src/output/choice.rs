@@ -6,15 +6,15 @@ use napreduce_protocol::{JobError, StorageScheme};
 
 use super::backend::{OutputBackend, OutputClaim, Resumed};
 use super::bucket::{Bucket, named_by_coordinator};
-use super::places::{Surroundings, check_place};
+use super::places::{Protected, check_place};
 use super::request::{ClaimMark, ClaimRequest};
 use super::storage::Disk;
 use super::trouble::{ClaimError, Trouble};
 
 fn backend_of(disk: &Disk, output: &Path) -> Result<Box<dyn OutputBackend>, Trouble> {
-    Ok(match StorageScheme::of(output) {
+    Ok(match StorageScheme::from_path(output) {
         None => Box::new(disk.clone()),
-        Some(_) => Box::new(Bucket::of(output).map_err(Trouble::Final)?),
+        Some(_) => Box::new(Bucket::for_output(output).map_err(Trouble::Final)?),
     })
 }
 
@@ -28,10 +28,10 @@ fn backend_of(disk: &Disk, output: &Path) -> Result<Box<dyn OutputBackend>, Trou
 /// The errors of a claim: [`JobError::OutputRefused`], [`JobError::OutputExists`], [`JobError::OutputInUse`]
 /// and [`JobError::OutputUnusable`].
 pub fn check_output(output: &Path, overwrite: bool) -> Result<(), JobError> {
-    check_place(output, &Surroundings::default())?;
+    check_place(output, &Protected::default())?;
     let backend = backend_of(&Disk::default(), output).map_err(ClaimError::from);
     let checked = backend.and_then(|backend| backend.check(output, overwrite));
-    checked.map_err(|error| error.of(output))
+    checked.map_err(|error| error.into_job_error(output))
 }
 
 /// Claims an output; fails if existing content forbids it.
@@ -42,7 +42,7 @@ pub fn take_output(
     match backend_of(disk, request.output) {
         Ok(backend) => backend.take(request),
         Err(trouble) => Err(named_by_coordinator(
-            ClaimError::from(trouble).of(request.output),
+            ClaimError::from(trouble).into_job_error(request.output),
             request.owner,
         )),
     }

@@ -51,7 +51,7 @@ impl DirectoryClaim {
         });
         claim
             .map(Box::new)
-            .map_err(|error| error.of(request.output))
+            .map_err(|error| error.into_job_error(request.output))
     }
 
     /// Resumes a claim of an earlier process, or of this one before the storage was unreachable. Creates

@@ -17,9 +17,9 @@ use napreduce_protocol::ClaimToken;
 
 use super::intent::{INTENT_VERSION, IntendedPart, Intent, missing};
 use super::layout::{JobPaths, SUCCESS, is_part, is_remains, is_unfinished_success};
-use super::manifest::{Manifest, Written};
+use super::manifest::{Manifest, SuccessFile};
 use super::places::{FileId, file_id};
-use super::storage::{Found, Storage};
+use super::storage::Storage;
 use super::trouble::Trouble;
 
 /// The commit of a job whose intent is to be recorded.
@@ -46,44 +46,43 @@ pub(super) fn write_intent(commit: &Commit<'_>, manifest: &Manifest) -> Result<(
         let from = paths.waiting_name(part);
         let to = part.report.name.clone();
         let place = paths.committed().join(&from);
-        let found = storage.find(&place)?;
-        match found.filter(|found| found.is_file && found.bytes == part.report.bytes) {
-            Some(Found { bytes, inode, .. }) => parts.push(IntendedPart {
-                from,
-                to,
-                bytes,
-                inode,
-            }),
-            None => return Err(missing(storage, &place, part.report.bytes, found)),
+        match storage.find(&place)? {
+            Some(found) if found.is_file && found.bytes == part.report.bytes => {
+                parts.push(IntendedPart {
+                    from,
+                    to,
+                    bytes: found.bytes,
+                    inode: found.inode,
+                });
+            }
+            found => return Err(missing(storage, &place, part.report.bytes, found)),
         }
     }
-    let names = storage.names(Path::new(""))?;
-    let names: BTreeSet<String> = names
-        .into_iter()
-        .filter_map(|name| name.into_string().ok())
-        .collect();
-    let places = parts.iter().map(|part| part.to.as_str()).chain([SUCCESS]);
-    for place in places.filter(|place| names.contains(*place)).map(Path::new) {
-        if storage.find(place)?.is_some_and(|found| found.is_directory) {
-            let place = storage.shown(place);
+    let mut present = BTreeSet::new();
+    for name in storage.names(Path::new(""))? {
+        present.extend(name.into_string().ok());
+    }
+    let mut new: Vec<&str> = parts.iter().map(|part| part.to.as_str()).collect();
+    new.push(SUCCESS);
+    let mut replaced = Vec::new();
+    for name in new {
+        if !present.contains(name) {
+            continue;
+        }
+        if let Some(found) = storage.find(Path::new(name))?
+            && found.is_directory
+        {
+            let place = storage.shown(Path::new(name));
             return Err(Trouble::Final(format!(
                 "cannot move a part to {place}: it is a directory"
             )));
         }
+        if !is_remains(name.as_ref()) {
+            replaced.push(name.to_owned());
+        }
     }
-    let here: BTreeSet<&str> = names
-        .iter()
-        .map(String::as_str)
-        .filter(|name| !is_remains(name.as_ref()))
-        .collect();
-    let to_replace = parts
-        .iter()
-        .map(|part| part.to.as_str())
-        .chain([SUCCESS])
-        .filter(|name| here.contains(name));
-    let to_replace: Vec<String> = to_replace.map(str::to_owned).collect();
-    let removed = older_files(storage, names, &parts)?;
-    check_replaced(commit, to_replace.iter().chain(&removed))?;
+    let removed = older_files(storage, present, &parts)?;
+    check_replaced(commit, replaced.iter().chain(&removed))?;
     let intent = Intent {
         version: INTENT_VERSION,
         claim: token,
@@ -137,20 +136,24 @@ fn older_files(
     names: BTreeSet<String>,
     parts: &[IntendedPart],
 ) -> Result<Vec<String>, Trouble> {
-    let listed = Written::read(storage)?.into_iter().flat_map(Written::files);
-    let listed: BTreeSet<String> = listed.collect();
+    let mut listed = BTreeSet::new();
+    if let Some(written) = SuccessFile::read(storage)? {
+        listed.extend(written.files());
+    }
     let new: BTreeSet<&str> = parts.iter().map(|part| part.to.as_str()).collect();
-    let goes = |name: &String| {
-        let text = name.as_str();
-        let name = name.as_ref();
-        !new.contains(text)
-            && (listed.contains(text) || is_part(name) || is_unfinished_success(name))
-    };
     let mut older = Vec::new();
-    for name in names.into_iter().filter(goes) {
-        if storage
-            .find(Path::new(&name))?
-            .is_some_and(|found| !found.is_directory)
+    for name in names {
+        if new.contains(name.as_str()) {
+            continue;
+        }
+        let is_of_a_job = listed.contains(&name)
+            || is_part(name.as_ref())
+            || is_unfinished_success(name.as_ref());
+        if !is_of_a_job {
+            continue;
+        }
+        if let Some(found) = storage.find(Path::new(&name))?
+            && !found.is_directory
         {
             older.push(name);
         }

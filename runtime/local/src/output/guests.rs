@@ -14,7 +14,7 @@ use super::backend::OutputClaim;
 use super::claim::DirectoryClaim;
 use super::intent::missing;
 use super::manifest::Manifest;
-use super::places::{Surroundings, check_place, files_read};
+use super::places::{Protected, check_place, files_read};
 use super::record::Owner;
 use super::request::ClaimRequest;
 use super::storage::Disk;
@@ -38,7 +38,7 @@ impl GuestOutput {
     /// # Errors
     /// Fails if the output is in a store or is not allowed for this job.
     pub fn claim(job: JobId, plan: &JobPlan) -> Result<GuestOutput, JobError> {
-        if StorageScheme::of(&plan.output).is_some() {
+        if StorageScheme::from_path(&plan.output).is_some() {
             let why = "jobs on another engine cannot write to an object store; give --output a \
                        directory that all hosts of the engine see";
             return Err(JobError::OutputUnusable {
@@ -46,11 +46,11 @@ impl GuestOutput {
                 source: std::io::Error::other(why),
             });
         }
-        let surroundings = Surroundings {
+        let protected = Protected {
             cluster: Vec::new(),
             inputs: files_read(&plan.splits),
         };
-        check_place(&plan.output, &surroundings)?;
+        check_place(&plan.output, &protected)?;
         let submission =
             random_u128().map_err(|error| JobError::io("draw a random number", error))?;
         let request = ClaimRequest {
@@ -76,7 +76,7 @@ impl GuestOutput {
         let storage = self.claim.storage();
         let guests = self.claim.paths().guests();
         let made = storage.make_directory(&guests).map_err(Trouble::from);
-        made.map_err(|trouble| ClaimError::from(trouble).of(storage.path()))?;
+        made.map_err(|trouble| ClaimError::from(trouble).into_job_error(storage.path()))?;
         Ok(storage.path().join(guests))
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use napreduce_protocol::ClaimToken;
+use napreduce_protocol::{ClaimToken, lock};
 
 use crate::process::{Life, ProcessIdentity};
 
@@ -17,29 +17,20 @@ pub(super) struct Holding(ClaimToken);
 
 impl Holding {
     pub(super) fn new(token: ClaimToken) -> Holding {
-        HELD.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(token);
+        lock(&HELD).insert(token);
         Holding(token)
     }
 }
 
 impl Drop for Holding {
     fn drop(&mut self) {
-        HELD.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.0);
+        lock(&HELD).remove(&self.0);
     }
 }
 
 /// Returns whether `holder` still has the claim `token`. This process may be alive and have released it.
 pub(super) fn life_of(holder: &ProcessIdentity, token: ClaimToken) -> io::Result<Life> {
-    let given_back = || {
-        !HELD
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&token)
-    };
+    let given_back = || !lock(&HELD).contains(&token);
     Ok(match holder.life()? {
         Life::Alive if holder.is_this() && given_back() => Life::Dead,
         life => life,

@@ -6,7 +6,7 @@ use napreduce_protocol::ClaimToken;
 use serde::{Deserialize, Serialize};
 
 use super::layout::{JobPaths, SUCCESS};
-use super::manifest::Written;
+use super::manifest::SuccessFile;
 use super::removal::{in_shares, share_of};
 use super::storage::{Found, Storage};
 use super::trouble::Trouble;
@@ -45,7 +45,7 @@ pub(super) fn roll_forward(
 ) -> Result<(), Trouble> {
     let here = Path::new("");
     let success = Path::new(SUCCESS);
-    let written = Written::read(storage)?;
+    let written = SuccessFile::read(storage)?;
     if written
         .as_ref()
         .is_some_and(|written| written.claim == Some(token))

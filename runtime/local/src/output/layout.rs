@@ -61,7 +61,7 @@ pub(crate) struct JobPaths {
 impl JobPaths {
     /// Creates the paths of `job` inside `output`; part files get `extension` unless it is empty.
     pub(crate) fn new(output: &Path, job: JobId, token: ClaimToken, extension: &str) -> JobPaths {
-        let (root, work) = match StorageScheme::of(output) {
+        let (root, work) = match StorageScheme::from_path(output) {
             None => (
                 output.to_owned(),
                 Path::new(TEMPORARY).join(format!("{job}-{token}")),
@@ -82,7 +82,7 @@ impl JobPaths {
 
     /// Returns whether the output is in a store.
     pub(crate) fn are_in_store(&self) -> bool {
-        StorageScheme::of(&self.output).is_some()
+        StorageScheme::from_path(&self.output).is_some()
     }
 
     /// Returns the local directory of an embedded job whose output is in a store.

@@ -187,7 +187,7 @@ impl Manifest {
 /// Returns the names of files that a `_SUCCESS` lists beside the part files: those of named outputs. None for a file of
 /// another program.
 pub fn named_output_files(success: &[u8]) -> Vec<String> {
-    Written::parse(success)
+    SuccessFile::parse(success)
         .files()
         .filter(|name| !is_part(OsStr::new(name)))
         .collect()
@@ -195,7 +195,7 @@ pub fn named_output_files(success: &[u8]) -> Vec<String> {
 
 /// The fields that are read from a `_SUCCESS`, including those of other versions and other programs.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Written {
+pub(super) struct SuccessFile {
     #[serde(default)]
     pub(super) claim: Option<ClaimToken>,
     #[serde(default)]
@@ -209,22 +209,22 @@ struct WrittenPart {
     name: String,
 }
 
-impl Written {
+impl SuccessFile {
     /// Reads the `_SUCCESS` of an output directory; `None` if there is none. An entry that is not a regular
     /// file, such as a symbolic link, is not followed or read and lists no files.
-    pub(super) fn read(storage: &Storage) -> Result<Option<Written>, StorageError> {
+    pub(super) fn read(storage: &Storage) -> Result<Option<SuccessFile>, StorageError> {
         let success = Path::new(SUCCESS);
         match storage.find(success)? {
             Some(found) if found.is_file => {
-                Ok(storage.read(success)?.map(|text| Written::parse(&text)))
+                Ok(storage.read(success)?.map(|text| SuccessFile::parse(&text)))
             }
-            Some(_) => Ok(Some(Written::default())),
+            Some(_) => Ok(Some(SuccessFile::default())),
             None => Ok(None),
         }
     }
 
     /// Parses a `_SUCCESS`; an unknown format lists no files.
-    pub(super) fn parse(bytes: &[u8]) -> Written {
+    pub(super) fn parse(bytes: &[u8]) -> SuccessFile {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
 

@@ -37,7 +37,7 @@ pub(crate) use manifest::CommittedPart;
 pub(crate) use manifest::Manifest;
 pub use manifest::named_output_files;
 pub use places::check_reads;
-pub(crate) use places::{Surroundings, check_place, files_read};
+pub(crate) use places::{Protected, check_place, files_read};
 pub use record::Owner;
 pub use request::{ClaimMark, ClaimRequest};
 pub use reservation::OutputReservation;

@@ -1,5 +1,6 @@
 //! Obstacles to a claim: judges an older claim, and finishes or undoes the work of a dead holder.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -35,7 +36,7 @@ pub(super) enum OlderClaim {
 }
 
 /// Examines a `_temporary` under any of its names.
-fn standing(
+fn find_older(
     storage: &Storage,
     temporary: &Path,
     request: &ClaimRequest<'_>,
@@ -85,45 +86,39 @@ pub(super) fn look(output: &Path, overwrite: bool) -> Result<(), ClaimError> {
     let Some(entries) = fs::read_dir(output).if_there()? else {
         return Ok(());
     };
-    let mut occupied = false;
+    let mut is_occupied = false;
     for entry in entries {
         let entry = entry?;
-        if !entry
-            .file_name()
-            .as_encoded_bytes()
-            .starts_with(TEMPORARY.as_bytes())
-        {
-            occupied = true;
+        let name = entry.file_name();
+        if !name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+            is_occupied = true;
         } else if is_locked(&entry.path()) {
             return Err(ClaimError::InUse);
         }
     }
-    if occupied && !overwrite {
-        Err(ClaimError::Exists)
-    } else {
-        Ok(())
+    if is_occupied && !overwrite {
+        return Err(ClaimError::Exists);
     }
+    Ok(())
 }
 
 /// Returns whether another run holds the lock; false if the directory is missing or cannot be locked.
 fn is_locked(temporary: &Path) -> bool {
-    let locked =
-        File::open(temporary).map(|file| flock(&file, FlockOperation::NonBlockingLockExclusive));
-    matches!(locked, Ok(Err(Errno::WOULDBLOCK)))
+    let Ok(file) = File::open(temporary) else {
+        return false;
+    };
+    flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
 }
 
 /// Makes room for a claim, or returns the reason why it cannot. Returns how many directories an older claim
 /// had created, which this one must remove.
 pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<u32, ClaimError> {
     let names = storage.names(Path::new(""))?;
-    for name in names
-        .iter()
-        .map(Path::new)
-        .filter(|name| is_remains(name.as_os_str()))
-    {
-        match standing(storage, name, request)? {
+    for name in names.iter().filter(|name| is_remains(name)) {
+        let name = Path::new(name);
+        match find_older(storage, name, request)? {
             // Another process is removing it.
-            Some(OlderClaim::InUse) if name.extension().is_some_and(|old| old == "old") => {}
+            Some(OlderClaim::InUse) if name.extension() == Some(OsStr::new("old")) => {}
             Some(OlderClaim::InUse) => return Err(ClaimError::InUse),
             // Unused or complete. A failed removal is harmless.
             Some(OlderClaim::Left { .. }) => {
@@ -133,31 +128,41 @@ pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<
         }
     }
     let mut made = 0;
-    let mut unfinished = false;
-    match standing(storage, Path::new(TEMPORARY), request)? {
+    let mut is_unfinished = false;
+    match find_older(storage, Path::new(TEMPORARY), request)? {
         None => {}
         Some(OlderClaim::InUse) => return Err(ClaimError::InUse),
-        Some(OlderClaim::Left { lock, record }) => match may_go(record.as_ref(), request) {
-            true => made = settle_left(storage, request, record, lock)?,
-            false => unfinished = true,
-        },
+        Some(OlderClaim::Left { lock, record }) => {
+            if may_settle(record.as_ref(), request) {
+                made = settle_left(storage, request, record, lock)?;
+            } else {
+                is_unfinished = true;
+            }
+        }
     }
-    let is_foreign = |name: &std::ffi::OsString| *name != *TEMPORARY && !is_remains(name);
-    let occupied = storage.names(Path::new(""))?.iter().any(is_foreign);
-    match (occupied && !request.overwrite, unfinished) {
-        (true, _) => Err(ClaimError::Exists),
-        (false, true) => Err(ClaimError::Unfinished),
-        (false, false) => Ok(made),
+    let names = storage.names(Path::new(""))?;
+    let is_occupied = names
+        .iter()
+        .any(|name| name != TEMPORARY && !is_remains(name));
+    if is_occupied && !request.overwrite {
+        return Err(ClaimError::Exists);
     }
+    if is_unfinished {
+        return Err(ClaimError::Unfinished);
+    }
+    Ok(made)
 }
 
 /// Returns whether this claim may finish or undo a dead holder's work. The work of a cluster belongs to its
 /// next coordinator unless the request overrides this.
-pub(super) fn may_go(record: Option<&ClaimRecord>, request: &ClaimRequest<'_>) -> bool {
-    let known = |record: &ClaimRecord| {
-        record.submission == request.submission || record.owner == Owner::Program
-    };
-    request.overwrite || record.is_some_and(known)
+pub(super) fn may_settle(record: Option<&ClaimRecord>, request: &ClaimRequest<'_>) -> bool {
+    if request.overwrite {
+        return true;
+    }
+    match record {
+        Some(record) => record.submission == request.submission || record.owner == Owner::Program,
+        None => false,
+    }
 }
 
 /// Finishes a commit with a recorded intent; undoes any other.
@@ -167,7 +172,9 @@ fn settle_left(
     record: Option<ClaimRecord>,
     _lock: File,
 ) -> Result<u32, Trouble> {
-    if let Some(record) = record.as_ref().filter(|record| record.step == Step::Intent) {
+    if let Some(record) = &record
+        && record.step == Step::Intent
+    {
         let paths = JobPaths::new(storage.path(), record.job, record.token, "");
         match roll_forward(storage, &paths, record.token) {
             // The files to be moved no longer exist, so the commit cannot be finished.

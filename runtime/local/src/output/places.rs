@@ -54,9 +54,9 @@ const SYSTEM_WHOLLY: [&str; 12] = [
 /// World-writable exception below such a directory.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The environment of an output directory.
+/// What an output directory must neither be, contain nor be in.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct Protected {
     /// Directories of the cluster and of its workers.
     pub(crate) cluster: Vec<PathBuf>,
     /// Inputs of the job.
@@ -78,7 +78,7 @@ pub(crate) fn files_read(splits: &[InputSplit]) -> Vec<PathBuf> {
 pub fn check_reads(output: &Path, reads: Vec<PathBuf>) -> Result<(), JobError> {
     check_place(
         output,
-        &Surroundings {
+        &Protected {
             cluster: Vec::new(),
             inputs: reads,
         },
@@ -89,7 +89,7 @@ pub fn check_reads(output: &Path, reads: Vec<PathBuf>) -> Result<(), JobError> {
 ///
 /// # Errors
 /// Returns [`JobError::OutputRefused`] with the reason.
-pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<(), JobError> {
+pub(crate) fn check_place(output: &Path, protected: &Protected) -> Result<(), JobError> {
     let refuse = |why: String| {
         Err(JobError::OutputRefused {
             path: output.display().to_string(),
@@ -97,7 +97,7 @@ pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<
         })
     };
     if let Some((_, rest)) = StorageScheme::split(output) {
-        return check_in_store(rest, &surroundings.inputs).or_else(refuse);
+        return check_in_store(rest, &protected.inputs).or_else(refuse);
     }
     if let Some(scheme) = scheme(output) {
         return refuse(format!(
@@ -105,28 +105,25 @@ pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<
         ));
     }
     let place = resolved(output);
-    let home = std::env::var_os("HOME")
-        .filter(|home| !home.is_empty())
-        .map(|home| resolved(home.as_ref()));
-    let is_home = home.as_ref() == Some(&place) || place.parent() == Some(Path::new("/home"));
     if SYSTEM.iter().any(|system| place == Path::new(system)) {
         return refuse("it is a system directory; choose a directory of your own".to_owned());
     }
-    if is_home {
+    if is_home(&place) {
         return refuse("it is a home directory; choose a directory inside it".to_owned());
     }
-    let within = |system: &&&str| place.starts_with(system) && !place.starts_with(SHARED_MEMORY);
-    if let Some(system) = SYSTEM_WHOLLY.iter().find(within) {
-        return refuse(format!(
-            "{system} is reserved for the system; choose a directory of your own"
-        ));
+    for system in SYSTEM_WHOLLY {
+        if place.starts_with(system) && !place.starts_with(SHARED_MEMORY) {
+            return refuse(format!(
+                "{system} is reserved for the system; choose a directory of your own"
+            ));
+        }
     }
-    let own = surroundings
-        .cluster
-        .iter()
-        .map(|directory| resolved(directory))
-        .chain(cluster_around(&place));
-    for cluster in own {
+    let mut clusters: Vec<PathBuf> = Vec::new();
+    for directory in &protected.cluster {
+        clusters.push(resolved(directory));
+    }
+    clusters.extend(cluster_around(&place));
+    for cluster in clusters {
         if place.starts_with(&cluster) {
             return refuse(format!(
                 "it is inside the cluster's directory {}; choose another",
@@ -140,7 +137,7 @@ pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<
             ));
         }
     }
-    match input_within(&place, &surroundings.inputs) {
+    match input_within(&place, &protected.inputs) {
         Some(input) => refuse(format!(
             "it is or contains the job's input {}; choose another",
             input.display()
@@ -149,35 +146,45 @@ pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<
     }
 }
 
+/// Returns whether a directory is that of this user, or of any user.
+fn is_home(place: &Path) -> bool {
+    if place.parent() == Some(Path::new("/home")) {
+        return true;
+    }
+    match std::env::var_os("HOME") {
+        Some(home) if !home.is_empty() => place == resolved(home.as_ref()),
+        _ => false,
+    }
+}
+
 /// Checks an output in a store; `rest` follows `s3://`. Returns the reason if it is rejected.
 fn check_in_store(rest: &[u8], inputs: &[PathBuf]) -> Result<(), String> {
     let place = trimmed(rest);
-    let Some(key) = place
-        .iter()
-        .position(|byte| *byte == b'/')
-        .map(|slash| &place[slash + 1..])
-    else {
+    let mut parts = place.split(|byte| *byte == b'/');
+    // The first part is the bucket.
+    parts.next();
+    let key: Vec<&[u8]> = parts.collect();
+    if key.is_empty() {
         return Err("it is a whole bucket; add a path inside the bucket".to_owned());
-    };
-    if key
-        .split(|byte| *byte == b'/')
-        .any(|part| matches!(part, b"" | b"." | b".."))
-    {
+    }
+    if key.iter().any(|part| matches!(*part, b"" | b"." | b"..")) {
         return Err("keys with //, /./ or /../ are not supported".to_owned());
     }
-    let is_in = |input: &&PathBuf| {
-        let input = StorageScheme::split(input).map(|(_, rest)| rest);
-        input
-            .and_then(|input| input.strip_prefix(place))
-            .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
-    };
-    match inputs.iter().find(is_in) {
-        Some(input) => Err(format!(
-            "it is or contains the job's input {}; choose another",
-            input.display()
-        )),
-        None => Ok(()),
+    for input in inputs {
+        let Some((_, input_place)) = StorageScheme::split(input) else {
+            continue;
+        };
+        let Some(below) = input_place.strip_prefix(place) else {
+            continue;
+        };
+        if below.is_empty() || below.starts_with(b"/") {
+            return Err(format!(
+                "it is or contains the job's input {}; choose another",
+                input.display()
+            ));
+        }
     }
+    Ok(())
 }
 
 fn trimmed(mut place: &[u8]) -> &[u8] {
@@ -191,16 +198,16 @@ fn trimmed(mut place: &[u8]) -> &[u8] {
 fn scheme(path: &Path) -> Option<String> {
     let bytes = path.as_os_str().as_bytes();
     let end = bytes.windows(3).position(|three| three == b"://")?;
-    let start = bytes[..end]
-        .iter()
-        .rposition(|byte| *byte == b'/')
-        .map_or(0, |slash| slash + 1);
-    let scheme = &bytes[start..end];
-    let is_one = scheme.first().is_some_and(u8::is_ascii_alphabetic)
-        && scheme
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(byte));
-    is_one.then(|| String::from_utf8_lossy(scheme).into_owned())
+    let scheme = bytes[..end].rsplit(|byte| *byte == b'/').next()?;
+    if !scheme.first()?.is_ascii_alphabetic() {
+        return None;
+    }
+    for byte in scheme {
+        if !byte.is_ascii_alphanumeric() && !b"+.-".contains(byte) {
+            return None;
+        }
+    }
+    Some(String::from_utf8_lossy(scheme).into_owned())
 }
 
 /// Resolves links, `.` and `..` in the existing part of a path.
@@ -208,35 +215,32 @@ fn resolved(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut missing: Vec<OsString> = Vec::new();
     for ancestor in absolute.ancestors() {
-        if let Ok(found) = ancestor.canonicalize() {
-            let mut whole = found;
+        if let Ok(mut whole) = ancestor.canonicalize() {
             for name in missing.iter().rev() {
-                match name.as_bytes() {
-                    b".." => {
-                        whole.pop();
-                    }
-                    _ => whole.push(name),
+                if name == ".." {
+                    whole.pop();
+                } else {
+                    whole.push(name);
                 }
             }
             return whole;
         }
         // `file_name` does not handle `..`.
-        missing.extend(
-            ancestor
-                .components()
-                .next_back()
-                .map(|name| name.as_os_str().to_owned()),
-        );
+        if let Some(name) = ancestor.components().next_back() {
+            missing.push(name.as_os_str().to_owned());
+        }
     }
     absolute
 }
 
 /// Returns the cluster directory that is or contains `place`, recognized by its contents.
 fn cluster_around(place: &Path) -> Option<PathBuf> {
-    let is_one = |directory: &&Path| {
-        directory.join("secret").is_file() && directory.join("coordinator").is_dir()
-    };
-    place.ancestors().find(is_one).map(Path::to_owned)
+    for directory in place.ancestors() {
+        if directory.join("secret").is_file() && directory.join("coordinator").is_dir() {
+            return Some(directory.to_owned());
+        }
+    }
+    None
 }
 
 /// Device and inode of a file or directory.
@@ -261,38 +265,50 @@ fn input_within<'a>(place: &Path, inputs: &'a [PathBuf]) -> Option<&'a Path> {
     };
     let entries = file_ids_in(place);
     // Most inputs share their directories.
-    let mut leads_through: BTreeMap<PathBuf, bool> = BTreeMap::new();
-    inputs
-        .iter()
-        .filter(|input| StorageScheme::of(input).is_none())
-        .map(PathBuf::as_path)
-        .find(|input| {
-            file_id(input).is_some_and(|id| id == output || entries.contains(&id)) || {
-                let named = std::path::absolute(input).unwrap_or_else(|_| input.to_path_buf());
-                let resolved = input.canonicalize().unwrap_or_else(|_| named.clone());
-                [named, resolved]
-                    .iter()
-                    .filter_map(|path| path.parent())
-                    .any(|directory| {
-                        *leads_through
-                            .entry(directory.to_owned())
-                            .or_insert_with(|| {
-                                directory
-                                    .ancestors()
-                                    .any(|ancestor| file_id(ancestor) == Some(output))
-                            })
-                    })
+    let mut known: BTreeMap<PathBuf, bool> = BTreeMap::new();
+    for input in inputs {
+        if StorageScheme::from_path(input).is_some() {
+            continue;
+        }
+        if let Some(id) = file_id(input)
+            && (id == output || entries.contains(&id))
+        {
+            return Some(input);
+        }
+        let named = std::path::absolute(input).unwrap_or_else(|_| input.clone());
+        let resolved = input.canonicalize().unwrap_or_else(|_| named.clone());
+        for path in [named, resolved] {
+            let Some(directory) = path.parent() else {
+                continue;
+            };
+            let is_below = *known
+                .entry(directory.to_owned())
+                .or_insert_with(|| is_or_is_below(directory, output));
+            if is_below {
+                return Some(input);
             }
-        })
+        }
+    }
+    None
+}
+
+fn is_or_is_below(directory: &Path, above: FileId) -> bool {
+    directory
+        .ancestors()
+        .any(|ancestor| file_id(ancestor) == Some(above))
 }
 
 /// Returns the files of a directory except symbolic links; replacing a link does not affect its target.
 fn file_ids_in(directory: &Path) -> BTreeSet<FileId> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let found = entries
-        .filter_map(|entry| entry.metadata().ok())
-        .filter(std::fs::Metadata::is_file);
-    found.map(|found| (found.dev(), found.ino())).collect()
+    let mut ids = BTreeSet::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        if let Ok(metadata) = entry.metadata()
+            && metadata.is_file()
+        {
+            ids.insert((metadata.dev(), metadata.ino()));
+        }
+    }
+    ids
 }
 
 #[cfg(test)]
@@ -300,15 +316,15 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn refused(output: &Path, surroundings: &Surroundings) -> String {
-        let error = check_place(output, surroundings).expect_err("it must never be an output");
+    fn refused(output: &Path, protected: &Protected) -> String {
+        let error = check_place(output, protected).expect_err("it must never be an output");
         assert_eq!(error.exit_status(), 2);
         error.to_string()
     }
 
     #[test]
     fn system_directories_are_refused() {
-        let nothing = Surroundings::default();
+        let nothing = Protected::default();
         for path in [
             "/",
             "/etc",
@@ -344,14 +360,13 @@ mod tests {
     #[test]
     fn unsupported_storage_schemes_are_refused() {
         for (path, scheme) in [("ftp://host/x", "ftp"), ("/here/s3a://bucket/x", "s3a")] {
-            let message = refused(Path::new(path), &Surroundings::default());
+            let message = refused(Path::new(path), &Protected::default());
             assert!(
                 message.contains(&format!("{scheme}:// is not supported")),
                 "{message}"
             );
         }
-        check_place(Path::new("/data/a:/b"), &Surroundings::default())
-            .expect("a name with a colon");
+        check_place(Path::new("/data/a:/b"), &Protected::default()).expect("a name with a colon");
     }
 
     #[test]
@@ -361,9 +376,9 @@ mod tests {
             "/srv/in".into(),
             "s3a://b/deep/b.txt".into(),
         ];
-        let surroundings = Surroundings {
+        let protected = Protected {
             inputs: inputs.to_vec(),
-            ..Surroundings::default()
+            ..Protected::default()
         };
         for (output, why) in [
             ("s3://b", "a whole bucket"),
@@ -377,7 +392,7 @@ mod tests {
             ("s3://b/in/a.txt/", "the job's input"),
             ("s3://b/deep/", "the job's input s3a://b/deep/b.txt"),
         ] {
-            let message = refused(Path::new(output), &surroundings);
+            let message = refused(Path::new(output), &protected);
             assert!(message.contains(why), "{message}");
         }
         for output in [
@@ -387,7 +402,7 @@ mod tests {
             "gs://b/a%20b/c",
             "hdfs://host/x",
         ] {
-            check_place(Path::new(output), &surroundings).unwrap_or_else(|error| panic!("{error}"));
+            check_place(Path::new(output), &protected).unwrap_or_else(|error| panic!("{error}"));
         }
     }
 
@@ -406,7 +421,7 @@ mod tests {
         std::fs::write(path("some/cluster/secret"), "x").expect("written");
         std::fs::write(path("some/in/deep/a.txt"), "x").expect("written");
         std::os::unix::fs::symlink(path("some"), path("link")).expect("a link");
-        let surroundings = Surroundings {
+        let protected = Protected {
             cluster: vec![path("some/cluster"), path("elsewhere/worker")],
             inputs: vec![path("some/in/deep/a.txt")],
         };
@@ -417,14 +432,12 @@ mod tests {
             "elsewhere/worker/jobs",
         ] {
             assert!(
-                refused(&path(name), &surroundings)
-                    .contains("it is inside the cluster's directory"),
+                refused(&path(name), &protected).contains("it is inside the cluster's directory"),
                 "{name}"
             );
         }
         assert!(
-            refused(&path("elsewhere"), &surroundings)
-                .contains("it contains the cluster's directory")
+            refused(&path("elsewhere"), &protected).contains("it contains the cluster's directory")
         );
         for name in [
             "some/in/deep",
@@ -434,15 +447,15 @@ mod tests {
             "some/out/../in",
         ] {
             assert!(
-                refused(&path(name), &surroundings).contains("the job's input "),
+                refused(&path(name), &protected).contains("the job's input "),
                 "{name}"
             );
         }
         assert!(
-            refused(&path("some/cluster/out"), &Surroundings::default()).contains("it is inside ")
+            refused(&path("some/cluster/out"), &Protected::default()).contains("it is inside ")
         );
         for name in ["some/out", "some/in-out", "some/in/deep/out", "new"] {
-            check_place(&path(name), &surroundings).unwrap_or_else(|error| panic!("{error}"));
+            check_place(&path(name), &protected).unwrap_or_else(|error| panic!("{error}"));
         }
     }
 

@@ -8,7 +8,7 @@ use napreduce_protocol::JobError;
 
 use super::backend::OutputClaim;
 use super::choice::take_output;
-use super::places::{Surroundings, check_place};
+use super::places::{Protected, check_place};
 use super::record::Owner;
 use super::request::ClaimRequest;
 use super::storage::Disk;
@@ -34,7 +34,7 @@ impl OutputReservation {
     pub fn take(output: &Path, overwrite: bool) -> Result<OutputReservation, JobError> {
         let submission =
             random_u128().map_err(|error| JobError::io("draw a random number", error))?;
-        check_place(output, &Surroundings::default())?;
+        check_place(output, &Protected::default())?;
         let request = ClaimRequest {
             output,
             job: NO_JOB,
@@ -62,7 +62,7 @@ impl OutputReservation {
         };
         claim
             .discard()
-            .map_err(|trouble| ClaimError::from(trouble).of(&self.output))
+            .map_err(|trouble| ClaimError::from(trouble).into_job_error(&self.output))
     }
 }
 

@@ -95,7 +95,7 @@ pub(super) enum ClaimError {
 
 impl ClaimError {
     /// Returns the error for the user.
-    pub(super) fn of(self, output: &Path) -> JobError {
+    pub(super) fn into_job_error(self, output: &Path) -> JobError {
         let path = output
             .display()
             .to_string()

@@ -6,7 +6,7 @@ use std::path::Path;
 use napreduce_protocol::ClaimToken;
 
 use super::layout::{JobPaths, TEMPORARY, claim_in};
-use super::manifest::Written;
+use super::manifest::SuccessFile;
 use super::record::ClaimRecord;
 use super::storage::Storage;
 use super::trouble::Trouble;
@@ -41,7 +41,7 @@ pub(super) fn whose(
             .failure("read", &path, io::ErrorKind::NotFound.into())
             .into());
     }
-    match Written::read(storage)? {
+    match SuccessFile::read(storage)? {
         None => Ok(Whose::Gone),
         Some(written) if written.claim == Some(token) => Ok(Whose::Settled),
         Some(written) => Err(Trouble::Taken {

@@ -8,9 +8,10 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use napreduce_protocol::lock;
 use napreduce_task::{PagedProcess, Paging};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
@@ -25,7 +26,7 @@ use tokio::time::timeout;
 use super::control_groups::{ControlGroup, ControlGroups};
 use super::family::Family;
 use super::memory::{oom_score_adjustment, set_oom_score_adjustment};
-use super::processes::{Change, Pending, TaskProcess};
+use super::processes::{Pending, TaskProcess};
 use super::stops::{Awaited, ChildEvent, await_turn};
 
 /// Time for the descendants of a task process to stop after it; most task processes have none.
@@ -45,7 +46,7 @@ impl Own {
 
     /// Locks the set; no panic can leave it half-changed.
     fn lock(&self) -> MutexGuard<'_, BTreeSet<i32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -172,7 +173,7 @@ impl ChildProcess {
         let control = UnixStream::from_std(control)?;
         // SAFETY: the descriptor is open, and owned by the result alone until that is dropped.
         let pidfd = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?;
-        let family = Arc::new(Family::of(kept.child));
+        let family = Arc::new(Family::new(kept.child));
         Ok(ChildProcess {
             kept,
             pidfd,
@@ -234,7 +235,7 @@ impl TaskProcess for ChildProcess {
         }
     }
 
-    fn await_change(&self, awaited: Awaited) -> Pending<'static, Change> {
+    fn await_change(&self, awaited: Awaited) -> Pending<'static, ChildEvent> {
         let family = Arc::clone(&self.family);
         // Opened now: later the process may be reaped and its id reused.
         let pidfd = pidfd_open(self.kept.child, PidfdFlags::empty());
@@ -243,11 +244,12 @@ impl TaskProcess for ChildProcess {
                 Awaited::Stop => await_stop(&pidfd?, &family).await?,
                 Awaited::Continuation => await_turn(&pidfd?, awaited).await?,
             };
-            let running = match event {
-                ChildEvent::Stopped => family.await_stop(DESCENDANTS_PATIENCE).await,
-                ChildEvent::Continued | ChildEvent::Ended => None,
-            };
-            Ok(Change { event, running })
+            if event == ChildEvent::Stopped
+                && let Some(descendant) = family.await_stop(DESCENDANTS_PATIENCE).await
+            {
+                return Ok(ChildEvent::StillRuns { descendant });
+            }
+            Ok(event)
         })
     }
 

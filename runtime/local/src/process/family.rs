@@ -1,9 +1,10 @@
 //! Stops, continues and kills a task process with all its descendants, and verifies that all are stopped.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use napreduce_protocol::lock;
 use napreduce_task::{Descendant, Descendants, descendants_of};
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -22,7 +23,7 @@ pub(super) struct Family {
 }
 
 impl Family {
-    pub(super) fn of(leader: Pid) -> Family {
+    pub(super) fn new(leader: Pid) -> Family {
         Family {
             leader,
             stopped_before: Mutex::default(),
@@ -95,7 +96,7 @@ impl Family {
     /// Returns whether the leader lives and every thread of it stands still.
     pub(super) fn leader_is_stopped(&self) -> bool {
         let lives = |leader: &Descendant| !matches!(leader.state(), None | Some('Z' | 'X'));
-        Descendant::of(self.leader_id())
+        Descendant::find(self.leader_id())
             .filter(lives)
             .is_some_and(Descendant::stands_still)
     }
@@ -111,7 +112,7 @@ impl Family {
         {
             member.signal(Signal::CONT);
         }
-        if let Some(leader) = Descendant::of(self.leader_id()) {
+        if let Some(leader) = Descendant::find(self.leader_id()) {
             leader.signal(Signal::CONT);
         }
     }
@@ -138,9 +139,7 @@ impl Family {
 
     /// Locks the set; no panic can leave it half-changed.
     fn stopped_before(&self) -> MutexGuard<'_, BTreeSet<Descendant>> {
-        self.stopped_before
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.stopped_before)
     }
 }
 
@@ -172,7 +171,7 @@ mod tests {
                 .stdout(Stdio::piped());
             let mut child = shell.spawn().expect("a shell");
             let output = BufReader::new(child.stdout.take().expect("its output"));
-            let family = Family::of(Pid::from_child(&child));
+            let family = Family::new(Pid::from_child(&child));
             Shell {
                 child,
                 family,

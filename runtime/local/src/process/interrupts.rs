@@ -39,7 +39,7 @@ impl Interrupts {
             return Err(io::Error::other("another job of this program is running"));
         }
         SEEN.store(false, Ordering::SeqCst);
-        let mut handlers = Handlers::that_write_to(&WAKE, wake);
+        let mut handlers = Handlers::new(&WAKE, wake);
         for signal in HANDLED {
             handlers.install(signal, on_signal, signal == libc::SIGHUP)?;
         }
@@ -78,7 +78,7 @@ pub(super) struct Handlers {
 
 impl Handlers {
     /// Creates an empty set, whose handlers write to `end` through `wake`.
-    pub(super) fn that_write_to(wake: &'static AtomicI32, end: StdUnixStream) -> Handlers {
+    pub(super) fn new(wake: &'static AtomicI32, end: StdUnixStream) -> Handlers {
         Handlers {
             wake,
             _end: end,

@@ -21,7 +21,7 @@ pub struct ProcessMemory {
 
 impl ProcessMemory {
     /// Returns the memory of a process that is not reaped.
-    pub fn of(process: Pid) -> io::Result<ProcessMemory> {
+    pub fn read(process: Pid) -> io::Result<ProcessMemory> {
         let read = |name| fs::read_to_string(format!("/proc/{}/{name}", process.as_raw_nonzero()));
         let status = read("status")?;
         Ok(ProcessMemory {
@@ -35,11 +35,11 @@ impl ProcessMemory {
     /// Returns the memory of a process that is not reaped and of its descendants: a task and its commands. Shared
     /// pages count for each process.
     pub fn with_descendants(leader: Pid) -> io::Result<ProcessMemory> {
-        let mut sum = ProcessMemory::of(leader)?;
+        let mut sum = ProcessMemory::read(leader)?;
         for member in descendants_of(leader.as_raw_nonzero().get()).members {
             // A process that has just ended holds no memory.
             let Some(memory) =
-                Pid::from_raw(member.process).and_then(|pid| ProcessMemory::of(pid).ok())
+                Pid::from_raw(member.process).and_then(|pid| ProcessMemory::read(pid).ok())
             else {
                 continue;
             };
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn own_memory_is_measured() {
-        let memory = ProcessMemory::of(getpid()).expect("a status");
+        let memory = ProcessMemory::read(getpid()).expect("a status");
         assert!(memory.resident > 4096 && memory.faults > 0);
         assert_eq!(
             faults_of("7 (a) b) S 1 7 7 0 -1 4194560 900 800 30 20 5"),
@@ -353,7 +353,7 @@ mod tests {
             .read_line(&mut line)
             .expect("it prints");
         let pid = Pid::from_child(&leader);
-        let alone = ProcessMemory::of(pid);
+        let alone = ProcessMemory::read(pid);
         let group = ProcessMemory::with_descendants(pid);
         drop(leader.stdin.take());
         leader.wait().expect("reaped");

@@ -29,7 +29,7 @@ pub use launch::{Executable, Launch, TaskOutput, Variable};
 pub use limits::{descriptors_max, raise_descriptors};
 pub use memory::{ProcessMemory, SpareMemory};
 pub use pauses::{PauseSignal, Pauses, stop_this_process};
-pub use processes::{Change, Pending, Processes, TaskProcess};
+pub use processes::{Pending, Processes, TaskProcess};
 pub use spawn::Spawner;
 pub use stops::{Awaited, ChildEvent};
 pub use threads::TaskThreads;

@@ -41,7 +41,7 @@ pub(super) fn sweep(own: &BTreeSet<i32>, marks: &[String]) {
 
 /// Kills a process and its descendants, which are stopped first, so that none starts another one meanwhile.
 pub(super) fn kill_tree(process: i32) {
-    let mut found = BTreeSet::from_iter(Descendant::of(process));
+    let mut found = BTreeSet::from_iter(Descendant::find(process));
     for member in &found {
         member.signal(Signal::STOP);
     }

@@ -37,7 +37,7 @@ impl Pauses {
         let (arrivals, wake) = wake_pair()?;
         let arrivals = UnixStream::from_std(arrivals)?;
         WAKE.store(wake.as_raw_fd(), Ordering::SeqCst);
-        let mut handlers = Handlers::that_write_to(&WAKE, wake);
+        let mut handlers = Handlers::new(&WAKE, wake);
         for signal in [libc::SIGTSTP, libc::SIGCONT] {
             handlers.install(signal, on_signal, true)?;
         }
@@ -51,7 +51,7 @@ impl Pauses {
     pub async fn arrival(&mut self) -> io::Result<PauseSignal> {
         let mut signal = [0];
         self.arrivals.read_exact(&mut signal).await?;
-        Ok(PauseSignal::of(signal[0]))
+        Ok(PauseSignal::from_number(signal[0]))
     }
 
     /// Returns the last signal that has arrived and was not awaited.
@@ -61,14 +61,14 @@ impl Pauses {
         while let Ok(count @ 1..) = self.arrivals.try_read(&mut signals) {
             last = signals[..count]
                 .last()
-                .map(|signal| PauseSignal::of(*signal));
+                .map(|signal| PauseSignal::from_number(*signal));
         }
         last
     }
 }
 
 impl PauseSignal {
-    fn of(signal: u8) -> PauseSignal {
+    fn from_number(signal: u8) -> PauseSignal {
         if i32::from(signal) == libc::SIGTSTP {
             PauseSignal::Stop
         } else {

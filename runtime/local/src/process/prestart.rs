@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use napreduce_protocol::{Outfit, OutfitVariable, ToTask, encode};
+use napreduce_protocol::{Outfit, OutfitVariable, ToTask, encode, lock};
 use napreduce_task::{PRESTART_VARIABLE, send_with_descriptors};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{RecvFlags, recv};
@@ -35,7 +35,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn of(launch: &Launch) -> Model {
+    pub(super) fn for_launch(launch: &Launch) -> Model {
         Model {
             program: launch.program.clone(),
             environment: launch.environment.clone(),
@@ -107,7 +107,7 @@ impl Prestarts {
 
     /// Locks the state; no panic can leave it half-changed.
     fn lock(&self) -> MutexGuard<'_, Programs> {
-        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.programs)
     }
 
     /// Records a request for a process of this model.

@@ -77,7 +77,7 @@ pub trait TaskProcess: Debug + Send + Sync {
 
     /// Waits until the kernel confirms a stop or a continuation, or the process has ended. After a stop, its
     /// descendants are stopped, too, also those that are forked meanwhile.
-    fn await_change(&self, awaited: Awaited) -> Pending<'static, Change>;
+    fn await_change(&self, awaited: Awaited) -> Pending<'static, ChildEvent>;
 
     /// Waits until the process has ended; it is then a zombie and its id is not reused.
     fn ended(&self) -> Pending<'_, ()>;
@@ -104,12 +104,4 @@ pub trait TaskProcess: Debug + Send + Sync {
         paging: Paging,
         cancelled: Arc<AtomicBool>,
     ) -> io::Result<JoinHandle<io::Result<u64>>>;
-}
-
-/// A confirmed change of a task process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    pub event: ChildEvent,
-    /// A descendant that did not stop in time.
-    pub running: Option<String>,
 }

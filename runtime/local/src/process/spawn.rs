@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use napreduce_protocol::lock;
 use napreduce_task::{Watcher, end_processes_of};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::Pid;
@@ -84,7 +85,7 @@ impl Spawner {
         let mut spawner = Spawner::new(Prestarts::new(slots, Some(tasks)));
         spawner.is_silent = is_silent;
         // Prestart while the job is planned; an error is reported by the first spawn.
-        let _ = spawner.prestart(Model::of(&Launch {
+        let _ = spawner.prestart(Model::for_launch(&Launch {
             is_silent,
             ..Launch::default()
         }));
@@ -94,7 +95,7 @@ impl Spawner {
     /// Starts a task process or takes a prestarted one. It runs when this returns.
     async fn spawn(&self, mut launch: Launch) -> io::Result<ChildProcess> {
         launch.is_silent |= self.is_silent;
-        let model = Model::of(&launch);
+        let model = Model::for_launch(&launch);
         self.prestarts.expect_one_less(&model);
         let process = loop {
             let started = match self.prestarts.take(&model) {
@@ -171,7 +172,7 @@ impl Spawner {
 
     fn request(&self, request: Request) -> io::Result<()> {
         // A panic can only have happened before a thread was stored.
-        let mut forking = self.forking.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut forking = lock(&self.forking);
         let requests = match forking.take() {
             Some(requests) => requests,
             None => self.begin_thread()?,
@@ -187,7 +188,7 @@ impl Spawner {
         let thread = std::thread::Builder::new()
             .name("spawner".into())
             .spawn(move || forking.run(&inbox))?;
-        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        *lock(&self.thread) = Some(thread);
         Ok(requests)
     }
 }

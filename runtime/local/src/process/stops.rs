@@ -8,10 +8,12 @@ use rustix::process::{WaitId, WaitIdOptions, waitid};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A change of a child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChildEvent {
     /// Every thread is stopped.
     Stopped,
+    /// Its threads are stopped, but this descendant of it is not.
+    StillRuns { descendant: String },
     /// It was stopped and runs again.
     Continued,
     /// It has ended or is about to be reaped.

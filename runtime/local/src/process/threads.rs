@@ -20,8 +20,8 @@ use tokio::task::JoinHandle;
 use super::control_groups::ControlGroup;
 use super::launch::Launch;
 use super::memory::{ProcessMemory, SpareMemory};
-use super::processes::{Change, Pending, Processes, TaskProcess};
-use super::stops::Awaited;
+use super::processes::{Pending, Processes, TaskProcess};
+use super::stops::{Awaited, ChildEvent};
 
 /// The stack of a main thread on Linux; user code may rely on it.
 const STACK_BYTES: usize = 8 << 20;
@@ -137,7 +137,7 @@ impl TaskProcess for TaskThread {
         let _ = shutdown(&self.control, Shutdown::Write);
     }
 
-    fn await_change(&self, _: Awaited) -> Pending<'static, Change> {
+    fn await_change(&self, _: Awaited) -> Pending<'static, ChildEvent> {
         Box::pin(async { Err(unsupported()) })
     }
 

@@ -4,11 +4,11 @@
 //! alternate between accepting and rejecting.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use napreduce_engine::AttemptId;
-use napreduce_protocol::{SuspendedMemory, WorkerMemory};
+use napreduce_protocol::{SuspendedMemory, WorkerMemory, lock};
 use rustix::process::Pid;
 use thiserror::Error;
 use tokio::time::Instant;
@@ -86,7 +86,7 @@ impl Admission {
 
     /// Locks the state; no panic can leave it half-changed.
     fn state(&self) -> MutexGuard<'_, AdmissionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Samples the memory pressure; called several times a second while an attempt runs.

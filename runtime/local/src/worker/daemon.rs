@@ -162,9 +162,9 @@ impl Worker {
             }
             ToWorker::Ordered { order, work, .. } => self.follow_order(order, work),
             ToWorker::Named { attempts, maps, .. } => {
-                attempts
-                    .into_iter()
-                    .for_each(|attempt| self.add_inputs(attempt, &maps));
+                for attempt in attempts {
+                    self.add_inputs(attempt, &maps);
+                }
             }
             // The owner of the other end handles `Leave` and closes this channel; the rest belongs to a
             // connection.
@@ -187,10 +187,11 @@ impl Worker {
             Order::Kill { attempt } => self.kill(attempt),
             Order::Suspend { attempt } => self.suspend(attempt),
             Order::MoveOutput { attempt } => {
-                let job = self.jobs.get(&attempt.task.job);
-                job.and_then(|job| job.moving(attempt))
-                    .into_iter()
-                    .for_each(|wanted| self.moves.add(wanted));
+                if let Some(job) = self.jobs.get(&attempt.task.job)
+                    && let Some(output) = job.moving(attempt)
+                {
+                    self.moves.add(output);
+                }
             }
             // The attempt's supervisor interprets the order.
             order => self.order(order.attempt(), order, Vec::new()),
@@ -206,14 +207,13 @@ impl Worker {
     }
 
     fn forget(&mut self, job: JobId) {
-        // A running consolidation must finish before the directory is removed.
-        if self
-            .jobs
-            .remove(&job)
-            .is_none_or(|known| !known.consolidation.is_under_way())
+        if let Some(known) = self.jobs.remove(&job)
+            && known.consolidation.is_under_way()
         {
-            self.remove_files(job);
+            // It must finish before the directory is removed.
+            return;
         }
+        self.remove_files(job);
     }
 
     fn remove_files(&mut self, job: JobId) {
@@ -298,10 +298,9 @@ impl Worker {
 
     /// Suspends an attempt. An attempt that waits for its job to be prepared has no process.
     fn suspend(&mut self, attempt: AttemptId) {
-        let waits = self
-            .waiting(attempt.task.job)
-            .is_some_and(|waiting| waiting.iter().any(|other| other.attempt == attempt));
-        if waits {
+        if let Some(waiting) = self.waiting(attempt.task.job)
+            && waiting.iter().any(|other| other.attempt == attempt)
+        {
             let reason = "its process is not started yet".to_owned();
             return self.report(attempt, Report::SuspendRefused { reason });
         }
@@ -399,6 +398,7 @@ impl Worker {
             marks: Vec::new(),
             admission: Arc::clone(&self.admission),
             orders: inbox,
+            news: self.news.clone(),
             events: self.events.clone(),
         };
         let next = job.on_launched(attempt);
@@ -423,15 +423,6 @@ impl Worker {
                 if let Some(running) = self.attempts.get_mut(&attempt) {
                     running.progress = (bytes_done, bytes_total);
                 }
-            }
-            AttemptEvent::Reported { report, at } => {
-                self.send_report(at, WorkerReport::Happened { attempt, report });
-            }
-            AttemptEvent::Accounted(account) => {
-                self.send_report(now(), WorkerReport::Preempted { attempt, account });
-            }
-            AttemptEvent::SuspendWanted => {
-                self.send_report(now(), WorkerReport::SuspendWanted { attempt })
             }
             AttemptEvent::Ended { end, at, left } => self.on_ended(attempt, end, at, left),
         }

@@ -43,8 +43,8 @@ pub(super) struct KnownJob {
     peers: BTreeMap<WorkerId, Peer>,
     /// Map outputs in memory.
     kept: Vec<MemorySegment>,
-    /// The highest ratio of a map's output to its input: output and input in bytes.
-    written: Option<(u64, u64)>,
+    /// The output of the map with the highest ratio of output to input.
+    largest: Option<Sealed>,
     /// Only in a cluster, whose workers keep map outputs until the job is forgotten.
     pub(super) consolidation: Consolidation,
 }
@@ -75,9 +75,24 @@ impl KnownJob {
             outputs: OutputTable::default(),
             peers: BTreeMap::new(),
             kept: Vec::new(),
-            written: None,
+            largest: None,
             consolidation: Consolidation::default(),
         }
+    }
+}
+
+/// The output of a map: bytes written and bytes read, at least 1.
+#[derive(Debug, Clone, Copy)]
+struct Sealed {
+    written: u64,
+    read: u64,
+}
+
+impl Sealed {
+    /// Returns whether it is larger in relation to what was read.
+    fn is_larger_than(self, other: Sealed) -> bool {
+        u128::from(self.written) * u128::from(other.read)
+            > u128::from(other.written) * u128::from(self.read)
     }
 }
 
@@ -109,37 +124,37 @@ impl Readiness {
         let Readiness::Ready(prepared) = self else {
             return false;
         };
-        let intact = prepared
-            .as_ref()
-            .is_none_or(|prepared| (prepared.is_intact)());
-        if !intact {
+        let is_intact = match prepared {
+            Some(prepared) => (prepared.is_intact)(),
+            None => true,
+        };
+        if !is_intact {
             tracing::warn!(
                 target: "worker",
                 worker = %environment.name(),
                 "the program or a side file of a job was changed on this host; fetching it again"
             );
         }
-        intact
+        is_intact
     }
 }
 
 impl KnownJob {
     /// Appends to the log of the job's map outputs.
     pub(super) fn on_outputs(&mut self, entries: Vec<OutputEntry>, peers: Vec<Peer>) {
-        entries
-            .into_iter()
-            .for_each(|entry| self.outputs.apply(entry));
-        self.peers
-            .extend(peers.into_iter().map(|peer| (peer.worker, peer)));
+        for entry in entries {
+            self.outputs.apply(entry);
+        }
+        for peer in peers {
+            self.peers.insert(peer.worker, peer);
+        }
     }
 
     /// Returns the known output of each map; empty for a map attempt.
     pub(super) fn inputs(&self, attempt: AttemptId) -> Vec<MapOutput> {
-        let reads = attempt.task.kind == TaskKind::Reduce;
-        if reads {
-            self.outputs.all()
-        } else {
-            Vec::new()
+        match attempt.task.kind {
+            TaskKind::Map => Vec::new(),
+            TaskKind::Reduce => self.outputs.all(),
         }
     }
 
@@ -152,10 +167,9 @@ impl KnownJob {
 
     /// Returns where this worker's attempts find map outputs.
     pub(super) fn places(&self, outputs: Vec<MapOutput>) -> Vec<MapInput> {
-        let place = |attempt| Place::Local(self.shared.segment(attempt));
         let input = |output: &MapOutput| MapInput {
             attempt: output.attempt,
-            place: place(output.attempt),
+            place: Place::Local(self.shared.segment(output.attempt)),
         };
         let Some((environment, own)) = &self.environment else {
             return outputs.iter().map(input).collect();
@@ -199,10 +213,10 @@ impl KnownJob {
 
     /// Handles the start of an attempt; returns the consolidation to begin for later reduces.
     pub(super) fn on_launched(&mut self, attempt: AttemptId) -> Option<Consolidating> {
-        let reads = attempt.task.kind == TaskKind::Reduce;
-        reads
-            .then(|| self.consolidation.on_reduce(attempt.task.job))
-            .flatten()
+        match attempt.task.kind {
+            TaskKind::Map => None,
+            TaskKind::Reduce => self.consolidation.on_reduce(attempt.task.job),
+        }
     }
 
     /// Reserves memory for an attempt's expected output plus a margin. The expectation is unknown until a map
@@ -215,7 +229,7 @@ impl KnownJob {
         let LaunchWork::Map { split } = work else {
             return None;
         };
-        let (written, read) = self.written?;
+        let Sealed { written, read } = self.largest?;
         let description = &self.description;
         if description.reduces == 0 || description.durable {
             return None;
@@ -227,18 +241,20 @@ impl KnownJob {
     /// Handles the sealed output of a map that read `read` bytes, possibly in its reserved memory.
     fn on_sealed(&mut self, attempt: AttemptId, read: u64, memory: Option<MemorySegment>) {
         let segment = self.output(attempt, false);
-        self.kept
-            .extend(memory.and_then(|memory| memory.keep(&segment)));
+        if let Some(memory) = memory {
+            self.kept.extend(memory.keep(&segment));
+        }
         // The reader of a missing segment detects it.
         let Ok(found) = fs::metadata(&segment) else {
             return;
         };
-        let now = (found.len(), read.max(1));
-        let is_more = |(written, before): (u64, u64)| {
-            u128::from(now.0) * u128::from(before) > u128::from(written) * u128::from(now.1)
+        let sealed = Sealed {
+            written: found.len(),
+            read: read.max(1),
         };
-        if self.written.is_none_or(is_more) {
-            self.written = Some(now);
+        match self.largest {
+            Some(largest) if !sealed.is_larger_than(largest) => {}
+            _ => self.largest = Some(sealed),
         }
     }
 
@@ -252,10 +268,10 @@ impl KnownJob {
         if attempt.task.kind == TaskKind::Map && self.description.reduces > 0 {
             self.on_sealed(attempt, input_bytes, memory);
         }
-        let (environment, _) = self
-            .environment
-            .as_ref()
-            .filter(|_| attempt.task.kind == TaskKind::Map)?;
+        if attempt.task.kind == TaskKind::Reduce {
+            return None;
+        }
+        let (environment, _) = self.environment.as_ref()?;
         let segment = environment.segment(attempt);
         self.consolidation
             .on_sealed(attempt.task.job, segment, self.description.reduces)
@@ -350,6 +366,10 @@ impl KnownJob {
                     .map(|(environment, _)| environment.data_network(self.description.job)),
             }),
         };
+        let mut stored_checkpoints = None;
+        if self.environment.is_some() {
+            stored_checkpoints = self.shared.stored_checkpoints();
+        }
         TaskDescription {
             attempt,
             definition: definition.clone(),
@@ -357,10 +377,7 @@ impl KnownJob {
             memory: *task_memory,
             work,
             promote_to: commits.then(|| self.shared.promoted(attempt)),
-            stored_checkpoints: self
-                .environment
-                .as_ref()
-                .and_then(|_| self.shared.stored_checkpoints()),
+            stored_checkpoints,
             // Embedded runs do not survive a power loss anyway.
             sync_part: *durable || self.environment.is_some(),
         }

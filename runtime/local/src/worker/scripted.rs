@@ -15,8 +15,8 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::JoinHandle;
 
 use crate::process::{
-    Awaited, Change, ChildEvent, ControlGroup, Launch, Pending, ProcessMemory, Processes,
-    SpareMemory, TaskProcess,
+    Awaited, ChildEvent, ControlGroup, Launch, Pending, ProcessMemory, Processes, SpareMemory,
+    TaskProcess,
 };
 
 /// A request of the worker to the machine.
@@ -43,7 +43,7 @@ pub(super) struct ScriptedMachine {
 #[derive(Debug)]
 struct ScriptedProcess {
     control: UnixStream,
-    changes: Arc<AsyncMutex<UnboundedReceiver<Change>>>,
+    changes: Arc<AsyncMutex<UnboundedReceiver<ChildEvent>>>,
     requests: UnboundedSender<Request>,
     stands_still: Arc<AtomicBool>,
     has_ended: watch::Sender<bool>,
@@ -54,7 +54,7 @@ pub(super) struct ScriptedTask {
     control: UnixStream,
     inbox: FrameBuffer,
     /// Changes that the kernel confirms.
-    pub(super) changes: UnboundedSender<Change>,
+    pub(super) changes: UnboundedSender<ChildEvent>,
     /// What the kernel shows of a suspended process.
     pub(super) stands_still: Arc<AtomicBool>,
     pub(super) requests: UnboundedReceiver<Request>,
@@ -197,14 +197,11 @@ impl TaskProcess for ScriptedProcess {
         self.has_ended.send_replace(true);
     }
 
-    fn await_change(&self, _: Awaited) -> Pending<'static, Change> {
+    fn await_change(&self, _: Awaited) -> Pending<'static, ChildEvent> {
         let changes = Arc::clone(&self.changes);
         Box::pin(async move {
-            let ended = Change {
-                event: ChildEvent::Ended,
-                running: None,
-            };
-            Ok(changes.lock().await.recv().await.unwrap_or(ended))
+            let change = changes.lock().await.recv().await;
+            Ok(change.unwrap_or(ChildEvent::Ended))
         })
     }
 

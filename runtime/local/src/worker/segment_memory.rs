@@ -10,9 +10,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use napreduce_protocol::MemoryFile;
+use napreduce_protocol::{MemoryFile, lock};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
 use crate::process::{Processes, descriptors_max};
@@ -136,7 +136,7 @@ impl SegmentMemory {
 
     /// Locks the state; no panic can leave it half-changed.
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 
     fn change(&self, change: impl FnOnce(&mut Held)) {

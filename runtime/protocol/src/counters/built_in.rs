@@ -1,9 +1,11 @@
 //! The built-in counters of every job, under Hadoop's names where it has them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use napreduce_engine::listed;
+
+use crate::lock::lock;
 
 use super::values::CounterValues;
 
@@ -176,7 +178,7 @@ impl Counters {
 
     /// A panic can at worst leave a key out.
     fn hot_keys(&self) -> MutexGuard<'_, CounterValues> {
-        self.hot_keys.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.hot_keys)
     }
 
     /// Adds saved built-in counters and hot keys.

@@ -12,7 +12,9 @@ pub use data::{
     CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, PIECE_BYTES_MAX, Payload,
     ToDataServer,
 };
-pub use requests::{CHUNK_BYTES, FromCoordinator, Request, RerunOf, Submission, ToCoordinator};
+pub use requests::{
+    Answer, CHUNK_BYTES, FromCoordinator, Request, RerunOf, Submission, ToCoordinator,
+};
 pub use task::{FromTask, Outfit, OutfitVariable, PROTOCOL_VERSION, ToTask};
 pub use worker::{
     AttemptProgress, FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, Peer, Preempted,

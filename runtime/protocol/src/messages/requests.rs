@@ -1,9 +1,9 @@
 //! Requests of clients to the coordinator, and its answers. Clients are job programs, the operator's binary,
 //! and workers that fetch blobs.
 //!
-//! Each request is a struct. The table at the end lists its answer and whether a client may repeat it. A
-//! client sends its next request after it has received the last answer. On the wire all requests form one
-//! enum, and so do all answers.
+//! Each request is a struct. The tables at the end list its answer, whether a client may repeat it, and the
+//! message of each answer. A client sends its next request after it has received the last answer. On the wire
+//! all requests form one enum, and so do all answers.
 
 use std::path::PathBuf;
 
@@ -26,14 +26,20 @@ pub const CHUNK_BYTES: usize = 1 << 20;
 
 /// A request with one answer.
 pub trait Request: Into<ToCoordinator> {
-    type Answer;
+    type Answer: Answer;
 
     /// Whether a client repeats it if the connection breaks before the answer. Requests with a different
     /// effect the second time are not repeatable.
     const REPEATABLE: bool;
+}
+
+/// The answer to a request.
+pub trait Answer: Sized {
+    /// Returns the message that carries the answer.
+    fn into_message(self) -> FromCoordinator;
 
     /// Extracts the answer; returns the message itself if it answers another request.
-    fn answer(message: FromCoordinator) -> Result<Self::Answer, FromCoordinator>;
+    fn from_message(message: FromCoordinator) -> Result<Self, FromCoordinator>;
 }
 
 /// Asks whether a blob is stored; then the answer is `None`. Otherwise it is the number of bytes that have arrived over
@@ -268,9 +274,47 @@ pub enum FromCoordinator {
     },
 }
 
-/// The table of requests: `REQUEST REPEATABLE -> ANSWER, the message that carries it => the answer in it`.
+/// The table of answers: `TYPE: the answer => its message, the message => its answer`.
+macro_rules! answers {
+    ($($answer:ty: $value:pat => $made:expr, $message:pat => $found:expr;)*) => {
+        $(impl Answer for $answer {
+            fn into_message(self) -> FromCoordinator {
+                use FromCoordinator::*;
+                let $value = self;
+                $made
+            }
+
+            fn from_message(message: FromCoordinator) -> Result<$answer, FromCoordinator> {
+                use FromCoordinator::*;
+                match message {
+                    $message => Ok($found),
+                    other => Err(other),
+                }
+            }
+        })*
+    };
+}
+
+answers! {
+    (): () => Done, Done => ();
+    Option<u64>: from => Wanted(from), Wanted(from) => from;
+    u64: bytes => Blob(bytes), Blob(bytes) => bytes;
+    LogLength: length => LogLength(length), LogLength(length) => length;
+    JobId: job => Submitted(job), Submitted(job) => job;
+    Vec<JobSummary>: jobs => Jobs(jobs), Jobs(jobs) => jobs;
+    JobDetail: detail => Job(Box::new(detail)), Job(detail) => *detail;
+    Vec<TaskSummary>: tasks => Tasks(tasks), Tasks(tasks) => tasks;
+    Vec<AttemptId>: attempts => Commanded(attempts), Commanded(attempts) => attempts;
+    Vec<(AttemptId, CommandOutcome)>: outcomes => Outcomes(outcomes), Outcomes(outcomes) => outcomes;
+    Vec<Reason>: reasons => Explained(reasons), Explained(reasons) => reasons;
+    Vec<WorkerSummary>: workers => Workers(workers), Workers(workers) => workers;
+    QueueListing: queues => Queues(queues), Queues(queues) => queues;
+    ClusterWindow: window => Window(Box::new(window)), Window(window) => *window;
+}
+
+/// The table of requests: `REQUEST REPEATABLE -> ANSWER`.
 macro_rules! requests {
-    ($($request:ident $repeatable:literal -> $answer:ty, $message:pat => $value:expr;)*) => {
+    ($($request:ident $repeatable:literal -> $answer:ty;)*) => {
         $(impl From<$request> for ToCoordinator {
             fn from(request: $request) -> ToCoordinator {
                 ToCoordinator::$request(request.into())
@@ -280,38 +324,30 @@ macro_rules! requests {
         impl Request for $request {
             type Answer = $answer;
             const REPEATABLE: bool = $repeatable;
-
-            fn answer(message: FromCoordinator) -> Result<$answer, FromCoordinator> {
-                use FromCoordinator::*;
-                match message {
-                    $message => Ok($value),
-                    other => Err(other),
-                }
-            }
         })*
     };
 }
 
 requests! {
-    OfferBlob true -> Option<u64>, Wanted(from) => from;
-    FetchBlob true -> u64, Blob(bytes) => bytes;
-    Submission true -> JobId, Submitted(job) => job;
-    RerunJob true -> JobId, Submitted(job) => job;
-    HoldChain true -> (), Done => ();
-    EndChain true -> (), Done => ();
-    ListJobs true -> Vec<JobSummary>, Jobs(jobs) => jobs;
-    GetJob true -> JobDetail, Job(detail) => *detail;
-    KillJob true -> (), Done => ();
-    ListTasks true -> Vec<TaskSummary>, Tasks(tasks) => tasks;
-    CommandTask false -> Vec<AttemptId>, Commanded(attempts) => attempts;
-    CommandJob false -> (), Done => ();
-    ChangeJob false -> (), Done => ();
-    GetOutcomes true -> Vec<(AttemptId, CommandOutcome)>, Outcomes(outcomes) => outcomes;
-    Explain true -> Vec<Reason>, Explained(reasons) => reasons;
-    ListWorkers true -> Vec<WorkerSummary>, Workers(workers) => workers;
-    GetWindow true -> ClusterWindow, Window(window) => *window;
-    DrainWorker true -> (), Done => ();
-    UndrainWorker false -> (), Done => ();
-    ListQueues true -> QueueListing, Queues(queues) => queues;
-    ReadLog true -> LogLength, LogLength(length) => length;
+    OfferBlob true -> Option<u64>;
+    FetchBlob true -> u64;
+    Submission true -> JobId;
+    RerunJob true -> JobId;
+    HoldChain true -> ();
+    EndChain true -> ();
+    ListJobs true -> Vec<JobSummary>;
+    GetJob true -> JobDetail;
+    KillJob true -> ();
+    ListTasks true -> Vec<TaskSummary>;
+    CommandTask false -> Vec<AttemptId>;
+    CommandJob false -> ();
+    ChangeJob false -> ();
+    GetOutcomes true -> Vec<(AttemptId, CommandOutcome)>;
+    Explain true -> Vec<Reason>;
+    ListWorkers true -> Vec<WorkerSummary>;
+    GetWindow true -> ClusterWindow;
+    DrainWorker true -> ();
+    UndrainWorker false -> ();
+    ListQueues true -> QueueListing;
+    ReadLog true -> LogLength;
 }

@@ -329,7 +329,7 @@ fn settings(plan: &SimulatedJob) -> JobSettings {
         deadline: plan.deadline.map(|span| Duration::from_micros(span.0)),
         checkpoint_maps: !plan.unsaved.contains(&TaskKind::Map),
         checkpoint_reduces: !plan.unsaved.contains(&TaskKind::Reduce),
-        ..JobSettings::of(&JobPlan::new("", ""))
+        ..JobSettings::from_plan(&JobPlan::new("", ""))
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Family {
 }
 
 impl Family {
-    pub fn of(child: Pid) -> Family {
+    pub fn new(child: Pid) -> Family {
         Family { first: child }
     }
 
@@ -95,7 +95,7 @@ impl Family {
 
     fn processes(self) -> Vec<Descendant> {
         let first = self.first.as_raw_nonzero().get();
-        let mut all: Vec<Descendant> = Descendant::of(first).into_iter().collect();
+        let mut all: Vec<Descendant> = Descendant::find(first).into_iter().collect();
         all.retain(|first| !matches!(first.state(), Some('Z' | 'X')));
         all.extend(descendants_of(first).members);
         all
@@ -147,7 +147,7 @@ mod tests {
         }
 
         fn family(&self) -> Family {
-            Family::of(Pid::from_child(&self.0))
+            Family::new(Pid::from_child(&self.0))
         }
 
         fn until(&self, what: &str, is_so: impl Fn(Vec<char>) -> bool) {

@@ -35,18 +35,6 @@ pub(super) struct Pipes {
 }
 
 impl Pipes {
-    fn of(input: ChildStdin, output: ChildStdout, errors: ChildStderr) -> Pipes {
-        Pipes {
-            input: Some(input),
-            output: Some(output),
-            errors: Some(errors),
-            unwritten: Vec::new(),
-            written: 0,
-            passed: 0,
-            read: vec![0; READ_BYTES].into_boxed_slice(),
-        }
-    }
-
     pub(super) fn new(
         input: ChildStdin,
         output: ChildStdout,
@@ -55,15 +43,23 @@ impl Pipes {
         ioctl_fionbio(&input, true)?;
         ioctl_fionbio(&output, true)?;
         ioctl_fionbio(&errors, true)?;
-        Ok(Pipes::of(input, output, errors))
+        Ok(Pipes {
+            input: Some(input),
+            output: Some(output),
+            errors: Some(errors),
+            unwritten: Vec::new(),
+            written: 0,
+            passed: 0,
+            read: vec![0; READ_BYTES].into_boxed_slice(),
+        })
     }
 
     /// Appends to the unwritten input, unless the input is closed.
     pub(super) fn append(&mut self, parts: &[&[u8]]) {
         if self.input.is_some() {
-            parts
-                .iter()
-                .for_each(|part| self.unwritten.extend_from_slice(part));
+            for part in parts {
+                self.unwritten.extend_from_slice(part);
+            }
         }
     }
 

@@ -362,7 +362,7 @@ impl RunningCommand {
     fn family(&self) -> Option<Family> {
         self.status
             .is_none()
-            .then(|| Family::of(Pid::from_child(&self.child)))
+            .then(|| Family::new(Pid::from_child(&self.child)))
     }
 
     fn judge(&self, status: ExitStatus) -> Result<(), TaskError> {

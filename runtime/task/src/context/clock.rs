@@ -7,6 +7,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use napreduce_protocol::whole_nanos;
+
 /// The clock of an attempt; it starts on creation.
 #[derive(Debug)]
 pub struct TaskClock {
@@ -35,9 +37,7 @@ impl TaskClock {
             let now = self.began.elapsed();
             catch_up();
             if self.suspended.load(Ordering::Acquire) == known {
-                let active = u64::try_from(now.as_nanos())
-                    .unwrap_or(u64::MAX)
-                    .saturating_sub(known);
+                let active = whole_nanos(now).saturating_sub(known);
                 return self
                     .before
                     .load(Ordering::Relaxed)

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{fmt, io};
 
-use napreduce_protocol::{FromTask, TaskError, WireError};
+use napreduce_protocol::{FromTask, TaskError, WireError, lock};
 
 use super::bell::Bell;
 use crate::heap::trim_heap;
@@ -165,7 +165,7 @@ impl Gate {
 
     /// Locks the requests; no panic can leave them half-changed.
     fn lock(&self) -> MutexGuard<'_, Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.asked)
     }
 
     /// Requests a suspension.
@@ -332,7 +332,7 @@ impl Gate {
         let boundary = self.boundaries.fetch_add(1, Ordering::Relaxed) + 1;
         loop {
             let due = {
-                let mut script = script.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut script = lock(&script);
                 // Requests for a boundary that has passed are skipped.
                 while script.asks.front().is_some_and(|(at, _)| *at < boundary) {
                     script.asks.pop_front();

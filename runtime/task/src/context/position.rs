@@ -1,10 +1,10 @@
 //! The input position of an attempt, for panic messages: `data/a.log byte 1048576`.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use napreduce_engine::listed;
-use napreduce_protocol::FailedRecord;
+use napreduce_protocol::{FailedRecord, lock};
 
 listed! {
     /// The unit of a position.
@@ -65,12 +65,12 @@ impl Position {
     }
 
     fn set(&self, source: Source) {
-        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
+        *lock(&self.source) = Some(source);
     }
 
     /// Clears the position.
     pub fn leave(&self) {
-        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.source) = None;
     }
 
     /// Moves to one unit of the source.
@@ -89,7 +89,7 @@ impl Position {
     /// Returns the record at this position; the first one of a range. `None` if nothing is being read, or the
     /// position is between two records.
     pub fn record(&self) -> Option<FailedRecord> {
-        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = lock(&self.source);
         match source.as_ref()? {
             Source::Input { name, unit } => {
                 let start = self.start.load(Ordering::Relaxed);
@@ -101,7 +101,7 @@ impl Position {
 
     /// Returns the position for people, such as `data/a.log byte 1048576`; `None` if nothing is being read.
     pub fn describe(&self) -> Option<String> {
-        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = lock(&self.source);
         let (name, unit) = match source.as_ref()? {
             Source::Input { name, unit } => (name, unit),
             Source::Place { text, .. } => return Some(text.clone()),

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use napreduce_protocol::lock;
 
 /// Calls of [`progress`] in this process, which runs one attempt.
 static SIGNS: AtomicU64 = AtomicU64::new(0);
@@ -197,12 +199,12 @@ impl TaskProgress {
 
     /// Locks the marks; no panic can leave them half-changed.
     fn given(&self) -> MutexGuard<'_, Given> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.given)
     }
 
     /// Locks the position; no panic can leave it half-changed.
     fn reading(&self) -> MutexGuard<'_, Option<(u64, ReadPosition)>> {
-        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reading)
     }
 }
 
@@ -283,10 +285,7 @@ impl ReadPosition {
 
     /// Locks the range; no panic can leave it half-changed.
     fn stretch(&self) -> MutexGuard<'_, Stretch> {
-        self.cells
-            .stretch
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.cells.stretch)
     }
 }
 

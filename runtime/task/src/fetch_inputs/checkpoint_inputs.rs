@@ -33,7 +33,11 @@ pub(super) enum CheckpointInputs {
 
 impl CheckpointInputs {
     /// Reads the checkpoint of a task, if it has one; rejects an unusable one.
-    pub(super) fn of(task: &ReduceTask, maps: u32, context: &TaskContext) -> CheckpointInputs {
+    pub(super) fn for_task(
+        task: &ReduceTask,
+        maps: u32,
+        context: &TaskContext,
+    ) -> CheckpointInputs {
         let Some(directory) = &task.restore else {
             return CheckpointInputs::Nothing;
         };

@@ -10,7 +10,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use napreduce_engine::{AttemptId, FaultPlace};
-use napreduce_protocol::{Counter, DataNetwork, MapInput, Place, ReduceTask, TaskError};
+use napreduce_protocol::{
+    Counter, DataNetwork, MapInput, Place, ReduceTask, TaskError, whole_millis,
+};
 
 use super::checkpoint_inputs::CheckpointInputs;
 use crate::context::{Boundary, InFlight, TaskContext};
@@ -132,7 +134,7 @@ impl FetchInputs<'_> {
         let began = Instant::now();
         let context = self.context;
         let mut running = FetchState {
-            checkpoint: CheckpointInputs::of(self.task, self.maps, context),
+            checkpoint: CheckpointInputs::for_task(self.task, self.maps, context),
             wanted: self,
             inputs: BTreeMap::new(),
             fetches: None,
@@ -147,7 +149,7 @@ impl FetchInputs<'_> {
                 return Ok(FetchedInputs::Checkpointed(saved));
             }
         }
-        let waited = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let waited = whole_millis(began.elapsed());
         context.counters().add(Counter::ShuffleFetchMillis, waited);
         // From now on, progress is that of the merge.
         context.progress().set_done(0);

@@ -8,11 +8,11 @@ use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{FromTask, ToTask, WireError, read_message, write_message};
+use napreduce_protocol::{FromTask, ToTask, WireError, lock, read_message, write_message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
@@ -114,28 +114,25 @@ impl ControlChannel {
 
     /// Ends the control thread of a task on a thread.
     pub(super) fn close(&self) {
-        let stream = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let stream = lock(&self.sending);
         // The worker may have closed it.
         let _ = stream.shutdown(Shutdown::Both);
     }
 
     pub(super) fn send(&self, message: &FromTask) -> Result<(), WireError> {
         // A panic can leave only whole messages on the channel.
-        let stream = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let stream = lock(&self.sending);
         write_message(&*stream, message)
     }
 
     /// Wakes the work if it waits for inputs or a commit grant.
     fn wake(&self) {
-        self.hearing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .wake();
+        lock(&self.hearing).wake();
     }
 
     /// Receives all available messages.
     fn hear(&self) -> Result<ChannelState, WireError> {
-        let mut ear = self.hearing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ear = lock(&self.hearing);
         let heard = ear.hear(self);
         if let Err(error) = &heard {
             // Another thread may receive the error first; the control thread needs it to end the process.

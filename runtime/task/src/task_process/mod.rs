@@ -180,46 +180,40 @@ fn run_attempt(
     let (control, granted) =
         ControlChannel::attend(stream, Arc::clone(&context), arrived.clone(), home)?;
     let arrivals = (&arrived, &arrivals);
-    let surroundings = Surroundings {
+    let setup = AttemptSetup {
         context: &context,
         control: &control,
         arrivals,
         start_fetch,
     };
-    let worked = || {
-        with_stored_checkpoints(description, || {
-            work(definitions, description, &surroundings)
-        })
-    };
+    let worked = || with_stored_checkpoints(description, || work(definitions, description, &setup));
     let worked = match home {
         Home::Process => catch_panics(&context, worked),
         Home::Thread => catch_panics_of_thread(&context, worked),
     };
-    let said = match worked {
+    let outcome = match worked {
         Ok(Ended::Checkpointed(saved)) => Ok(FromTask::Checkpointed { bytes: saved.bytes }),
-        Ok(Ended::Done { part }) => {
-            commit(description, part, &surroundings, &granted).map(|committed| {
-                if let Err(error) = committed {
-                    return FromTask::Failed(error);
-                }
+        Ok(Ended::Done { part }) => match commit(description, part, &setup, &granted) {
+            Ok(()) => {
                 let millis = millis_of(&description.work);
-                let counters = match home {
-                    Home::Process => final_counters(millis, &context),
-                    Home::Thread => thread_counters(millis, &context),
-                };
-                FromTask::Done {
-                    counters,
+                Ok(FromTask::Done {
+                    counters: match home {
+                        Home::Process => final_counters(millis, &context),
+                        Home::Thread => thread_counters(millis, &context),
+                    },
                     output_digest: context.output_digest(),
-                }
-            })
-        }
+                })
+            }
+            Err(CommitError::Task(error)) => Ok(FromTask::Failed(error)),
+            Err(CommitError::Process(error)) => Err(error),
+        },
         Err(error) => Ok(FromTask::Failed(error.fatal_if_permanent())),
     };
     if home == Home::Process {
         // The attempt is complete even if its log cannot be written.
         let _ = io::stdout().flush();
     }
-    let sent = said.and_then(|said| Ok(control.send(&said)?));
+    let sent = outcome.and_then(|outcome| Ok(control.send(&outcome)?));
     if home == Home::Thread {
         control.close();
     }
@@ -255,14 +249,14 @@ fn take_control_channel() -> Result<UnixStream, TaskProcessError> {
 }
 
 /// The environment of a call to the body.
-struct Surroundings<'a> {
+struct AttemptSetup<'a> {
     context: &'a Arc<TaskContext>,
     control: &'a ControlChannel,
     arrivals: (&'a Sender<InputEvent>, &'a Receiver<InputEvent>),
     start_fetch: Option<StartFetch>,
 }
 
-impl Surroundings<'_> {
+impl AttemptSetup<'_> {
     /// Waits for the inputs of a reduce.
     fn fetch_inputs(&self, work: &ReduceWork) -> Result<FetchedInputs, TaskError> {
         let wanted = FetchInputs {
@@ -288,9 +282,9 @@ impl Surroundings<'_> {
 fn work(
     definitions: &dyn Definitions,
     description: &TaskDescription,
-    surroundings: &Surroundings<'_>,
+    setup: &AttemptSetup<'_>,
 ) -> Result<MapResult, TaskError> {
-    let context = surroundings.context;
+    let context = setup.context;
     let body = definitions.build(&description.definition, &description.parameters)?;
     match &description.work {
         Work::Map(task) => {
@@ -301,7 +295,7 @@ fn work(
         Work::Reduce(work) => {
             create_scratch(&work.task.scratch)?;
             create_part_directory(description, &work.task.scratch, &work.task.output)?;
-            let task = match surroundings.fetch_inputs(work)? {
+            let task = match setup.fetch_inputs(work)? {
                 FetchedInputs::Complete(task) => task,
                 FetchedInputs::Checkpointed(saved) => return Ok(Ended::Checkpointed(saved)),
             };
@@ -348,27 +342,39 @@ fn create_part_directory(
     }
 }
 
+/// Why the output of a task is not committed.
+enum CommitError {
+    /// The attempt fails.
+    Task(TaskError),
+    /// There is no worker to report to.
+    Process(TaskProcessError),
+}
+
+impl From<TaskError> for CommitError {
+    fn from(error: TaskError) -> CommitError {
+        CommitError::Task(error)
+    }
+}
+
 /// Waits for a commit grant and promotes the part file and each named output with one rename. In a store, all
 /// of it is uploaded before and becomes visible when the job commits. Waiting is a boundary; after the grant
 /// the task is not stopped. A checkpoint request is ignored, since the task is about to end.
 fn commit(
     description: &TaskDescription,
     part: Option<PartOutput>,
-    surroundings: &Surroundings<'_>,
+    setup: &AttemptSetup<'_>,
     granted: &Receiver<Word>,
-) -> Result<Result<(), TaskError>, TaskProcessError> {
+) -> Result<(), CommitError> {
     let (target, part) = match (&description.promote_to, part) {
         (Some(target), Some(part)) => (target, part),
-        (None, None) => return Ok(Ok(())),
+        (None, None) => return Ok(()),
         (Some(_), None) => {
-            return Ok(Err(TaskError::fatal(
-                "the map of a map-only job reported no part file",
-            )));
+            let error = TaskError::fatal("the map of a map-only job reported no part file");
+            return Err(error.into());
         }
         (None, Some(_)) => {
-            return Ok(Err(TaskError::fatal(
-                "a map reported a part file in a job that has reduces",
-            )));
+            let error = TaskError::fatal("a map reported a part file in a job that has reduces");
+            return Err(error.into());
         }
     };
     let written = match &description.work {
@@ -376,36 +382,36 @@ fn commit(
         Work::Reduce(ReduceWork { task, .. }) => &task.output,
     };
     let paths = PartPaths { written, target };
-    let (part, promotions) = match StorageScheme::of(target) {
+    let (part, promotions) = match StorageScheme::from_path(target) {
         // The commit of the job completes the upload.
-        Some(_) => match upload(part, paths, surroundings.context) {
-            Ok(part) => (part, Vec::new()),
-            Err(error) => return Ok(Err(error)),
-        },
+        Some(_) => (upload(part, paths, setup.context)?, Vec::new()),
         None => {
             let promotions = promotions(&part, paths, description.sync_part);
             (part, promotions)
         }
     };
-    if let Err(error) = promotions.iter().try_for_each(Promotion::prepare) {
-        return Ok(Err(error));
+    for promotion in &promotions {
+        promotion.prepare()?;
     }
-    surroundings
-        .control
-        .send(&FromTask::CommitRequest { part })?;
+    let request = FromTask::CommitRequest { part };
+    if let Err(error) = setup.control.send(&request) {
+        return Err(CommitError::Process(error.into()));
+    }
     loop {
-        if surroundings.context.is_asked()
-            && let Err(error) = surroundings.context.boundary(&mut ())
-        {
-            return Ok(Err(error));
+        if setup.context.is_asked() {
+            setup.context.boundary(&mut ())?;
         }
-        // Without the control thread there is no grant; that thread ends only with the process.
-        match granted.recv().map_err(|_| TaskProcessError::ParentGone)? {
-            Word::Granted => break,
-            Word::Asked => {}
+        match granted.recv() {
+            Ok(Word::Granted) => break,
+            Ok(Word::Asked) => {}
+            // Without the control thread there is no grant; that thread ends only with the process.
+            Err(_) => return Err(CommitError::Process(TaskProcessError::ParentGone)),
         }
     }
-    Ok(promotions.iter().try_for_each(Promotion::carry_out))
+    for promotion in &promotions {
+        promotion.carry_out()?;
+    }
+    Ok(())
 }
 
 /// Returns the renames of a part and its named outputs.

@@ -4,9 +4,9 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once};
 
-use napreduce_protocol::TaskError;
+use napreduce_protocol::{TaskError, lock};
 
 use crate::context::TaskContext;
 
@@ -19,13 +19,8 @@ pub fn catch_panics<T>(
     let last = Arc::new(Mutex::new(None));
     install_hook(Arc::clone(&last));
     // After a panic, only atomics and the position are read.
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
-        Err(panicked(
-            context,
-            &*payload,
-            last.lock().unwrap_or_else(PoisonError::into_inner).take(),
-        ))
-    })
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|payload| Err(panicked(context, &*payload, lock(&last).take())))
 }
 
 thread_local! {
@@ -130,7 +125,7 @@ fn install_hook(last: Arc<Mutex<Option<String>>>) {
         if backtrace_wanted {
             previous(panic);
         }
-        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(describe(panic));
+        *lock(&last) = Some(describe(panic));
     }));
 }
 

@@ -18,7 +18,7 @@ pub(super) fn with_stored_checkpoints(
     let Some(prefix) = &description.stored_checkpoints else {
         return work();
     };
-    let objects = CheckpointObjects::of(prefix).map_err(|reason| {
+    let objects = CheckpointObjects::open(prefix).map_err(|reason| {
         TaskError::fatal(format!("cannot write output: {reason}")).at(FaultPlace::SharedStorage)
     })?;
     let (own, restore) = directories(&description.work);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::event::Change;
 use super::topic::Topic;
-use crate::answers::{JobAnswer, QueuesAnswer, StatusAnswer, WorkerAnswer};
+use napreduce_answers::{JobAnswer, QueuesAnswer, StatusAnswer, WorkerAnswer};
 
 /// The lists of the last poll.
 #[derive(Debug, Default)]
@@ -158,7 +158,7 @@ mod tests {
     use napreduce_protocol::{JobPhase, SlotsWanted, WorkerPhase};
 
     use super::*;
-    use crate::answers::samples::{job, worker};
+    use napreduce_answers::samples::{job, worker};
 
     fn lists(jobs: &[JobSummary], workers: &[WorkerSummary]) -> Lists {
         Lists {

@@ -10,7 +10,7 @@ use napreduce_protocol::{JobDetail, JobSummary};
 use super::changes::differing;
 use super::event::Change;
 use super::topic::Topic;
-use crate::answers::{AttemptAnswer, JobAnswer, PreemptionAnswer};
+use napreduce_answers::{AttemptAnswer, JobAnswer, PreemptionAnswer};
 
 /// The most jobs that are polled; each is a request to the coordinator.
 pub const JOBS_MAX: usize = 50;
@@ -111,7 +111,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::answers::samples::{detail, job};
+    use napreduce_answers::samples::{detail, job};
 
     fn open(number: u32) -> JobSummary {
         job(number, JobPhase::Running, 1, 0)

@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use napreduce_protocol::lock;
 use thiserror::Error;
 
 use super::event::{Change, PageEvent};
 use super::queue::Queue;
 use super::topic::{Topic, Topics};
-use crate::lock::lock;
 
 /// The most open streams: half of all connections stay free for requests.
 pub const STREAMS_MAX: usize = 32;

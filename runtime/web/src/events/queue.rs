@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use napreduce_protocol::lock;
 use tokio::sync::Notify;
 
 use super::event::{Change, PageEvent};
-use crate::lock::lock;
 
 /// The most queued events.
 pub const EVENTS_MAX: usize = 1_024;

@@ -14,8 +14,8 @@ use napreduce_protocol::{
 use tokio::time::timeout;
 
 use super::*;
-use crate::answers::samples::{detail, job};
-use crate::source::{OperatorCommand, SourceError};
+use crate::source::SourceError;
+use napreduce_answers::samples::{detail, job};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -104,10 +104,6 @@ impl PageSource for Scripted {
     }
 
     fn log(&self, _: AttemptId, _: LogStream, _: u64, _: u64) -> Result<Vec<u8>, SourceError> {
-        absent()
-    }
-
-    fn order(&self, _: &OperatorCommand, _: &str) -> Result<Vec<AttemptId>, SourceError> {
         absent()
     }
 }

@@ -7,14 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use napreduce_protocol::read_regular;
+use napreduce_protocol::{lock, read_regular};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::revocations::{Revocations, replace_file};
 use super::token::Claims;
-use crate::lock::lock;
 
 const BYTES_MAX: u64 = 1 << 20;
 /// The most valid links.
@@ -78,6 +77,17 @@ pub enum LinkError {
 pub struct Links {
     file: Option<PathBuf>,
     kept: Mutex<Vec<SharedLink>>,
+}
+
+impl LinkError {
+    fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LinkError + use<> {
+        let path = path.to_owned();
+        move |source| LinkError::Io {
+            doing,
+            path,
+            source,
+        }
+    }
 }
 
 impl Links {
@@ -172,24 +182,17 @@ impl Links {
             retain_valid(&mut kept, revoked, now_millis);
             return change(&mut kept);
         };
-        let io = |doing| {
-            move |source| LinkError::Io {
-                doing,
-                path: file.clone(),
-                source,
-            }
-        };
         let folder = File::open(file.parent().unwrap_or(Path::new(".")))
-            .map_err(io("open the directory of"))?;
+            .map_err(LinkError::io("open the directory of", file))?;
         // Released when `folder` is closed.
-        folder.lock().map_err(io("lock"))?;
+        folder.lock().map_err(LinkError::io("lock", file))?;
         let mut links = read(file)?;
         retain_valid(&mut links, revoked, now_millis);
         change(&mut links)?;
         let text = serde_json::to_string_pretty(&links)
             .map_err(io::Error::other)
-            .map_err(io("write"))?;
-        replace_file(file, &text).map_err(io("write"))
+            .map_err(LinkError::io("write", file))?;
+        replace_file(file, &text).map_err(LinkError::io("write", file))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::lock::lock;
+use napreduce_protocol::lock;
 
 /// A rate limit; the whole amount is allowed at once.
 #[derive(Debug)]

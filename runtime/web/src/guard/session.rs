@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE};
+use napreduce_protocol::lock;
 use thiserror::Error;
 
 use super::links::{LinkError, Links, SharedLink};
 use super::pace::Pace;
 use super::revocations::{RevocationError, Revocations};
 use super::token::{Claims, Purpose, Signer, TokenError, WebRole};
-use crate::lock::lock;
 
 const MINUTE_MILLIS: u64 = 60_000;
 /// Name of the sessions opened by a link of `nap web link`.

@@ -7,8 +7,8 @@ mod words;
 use napreduce_engine::Primitive;
 use napreduce_protocol::{AttemptSummary, JobDetail, PhaseProgress, PreemptionSummary};
 
-use crate::answers::{FindingAnswer, TimelineAnswer, TimelineWindow};
 use markup::Markup;
+use napreduce_answers::{FindingAnswer, TimelineAnswer, TimelineWindow};
 use words::{bytes, grouped, moment, stretch};
 
 /// The most rows of a table.
@@ -264,7 +264,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::answers::samples::{EVIL, detail, skewed};
+    use napreduce_answers::samples::{EVIL, detail, skewed};
 
     const NOW: u64 = 1_790_000_009_000_000;
 

@@ -7,7 +7,7 @@ use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 
 use super::markup::Markup;
 use super::words::{grouped, stretch};
-use crate::answers::{LaneAnswer, NapAnswer, TimelineAnswer};
+use napreduce_answers::{LaneAnswer, NapAnswer, TimelineAnswer};
 
 /// The most bars and lines; the longest ones are drawn.
 const MARKS_MAX: usize = 20_000;
@@ -228,7 +228,7 @@ impl Picture<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::StintAnswer;
+    use napreduce_answers::StintAnswer;
 
     fn timeline(stints: usize) -> TimelineAnswer {
         let lane = LaneAnswer {

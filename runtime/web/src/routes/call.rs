@@ -13,12 +13,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::answers::csv_of;
 use crate::context::Web;
 use crate::guard::Credentials;
 use crate::problem::Problem;
 use crate::shown::Shown;
 use crate::source::PageSource;
+use napreduce_answers::csv_of;
 
 /// A request whose role and query parameters are checked.
 #[derive(Debug)]

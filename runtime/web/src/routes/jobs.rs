@@ -14,16 +14,16 @@ use super::call::{Call, Reply, job_of_task};
 use super::list::{is_csv, open_until, page, page_of, page_of_tasks};
 use super::whole::{drawn, timeline_of};
 use super::window::query_columns;
-use crate::answers::{
+use crate::clock::now_micros;
+use crate::problem::Problem;
+use crate::report::report_html;
+use crate::source::{LOG_PIECE_BYTES_MAX, PageSource, SourceError};
+use napreduce_answers::{
     CountersAnswer, FindingAnswer, GroupAnswer, HistoryAnswer, JobComparison, JobExplanation,
     JobFilter, JobStatusAnswer, LedgerRow, PreemptionTotals, QuantilesAnswer, SubmittedPage,
     TaskExplanation, TaskFilter, TaskRow, TaskStatusAnswer, TaskTotals, TextFilter, TimelineAnswer,
     TimelineWindow, entries_of,
 };
-use crate::clock::now_micros;
-use crate::problem::Problem;
-use crate::report::report_html;
-use crate::source::{LOG_PIECE_BYTES_MAX, PageSource, SourceError};
 
 /// A row of the table of counters.
 #[derive(Serialize, JsonSchema)]
@@ -179,7 +179,7 @@ pub fn task(call: &Call<'_>) -> Result<Reply, Problem> {
     let task = call.task()?.0;
     let job = of_task(call, task)?;
     let tasks = call.shown.source.tasks(task.job)?;
-    let pending = TaskSummary::of(task, TaskPhase::Waiting, 0);
+    let pending = TaskSummary::new(task, TaskPhase::Waiting, 0);
     let known = tasks
         .iter()
         .find(|known| known.task == task)

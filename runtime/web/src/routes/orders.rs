@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use axum::http::StatusCode;
-use napreduce_engine::{AttemptId, JobChange, JobId, WorkerId};
+use napreduce_engine::{AttemptId, JobChange, JobId, TaskId, WorkerId};
+use napreduce_protocol::requests::{
+    ChangeJob, CommandJob, CommandTask, DrainWorker, KillJob, UndrainWorker,
+};
 use napreduce_protocol::{JobCommand, TaskCommand};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +16,7 @@ use super::route::Route;
 use crate::clock::now_millis;
 use crate::once::OtherOrder;
 use crate::problem::Problem;
-use crate::source::{OperatorCommand, PageSource, SourceError};
+use crate::source::{PageSource, SourceError};
 
 const REASON_CHARACTERS_MAX: usize = 500;
 /// Header that identifies a repeated order.
@@ -136,19 +139,16 @@ fn reason(call: &Call<'_>, reason: Option<String>) -> Result<String, Problem> {
     })
 }
 
-fn order(
-    call: &Call<'_>,
-    order: &OperatorCommand,
-    about: impl ToString,
-    reason: &str,
-) -> Result<Reply, Problem> {
-    let source = &*call.shown.source;
-    let ordered = source.order(order, reason);
-    let attempts = ordered.map_err(|error| refusal(error, || object_of(source, order)))?;
-    let attempts = attempts.iter().map(ToString::to_string).collect();
+/// Returns the reason in the body of an order.
+fn given_reason(call: &Call<'_>) -> Result<String, Problem> {
+    let body: Reason = call.json()?;
+    reason(call, body.reason)
+}
+
+fn accepted(about: impl ToString, attempts: &[AttemptId]) -> Result<Reply, Problem> {
     Ok(Reply::json(&Ordered {
         ordered: about.to_string(),
-        attempts,
+        attempts: attempts.iter().map(ToString::to_string).collect(),
     })?
     .status(StatusCode::ACCEPTED))
 }
@@ -164,164 +164,169 @@ fn refusal(error: SourceError, find: impl FnOnce() -> Result<(), Problem>) -> Pr
     }
 }
 
-/// Looks up the object that an order names.
-///
-/// # Errors
-/// `404` if it does not exist. The workers of a history are unknown.
-fn object_of(source: &dyn PageSource, order: &OperatorCommand) -> Result<(), Problem> {
-    match *order {
-        OperatorCommand::KillJob(job)
-        | OperatorCommand::Job(job, _)
-        | OperatorCommand::ChangeJob(job, _) => {
-            source.job(job)?;
-        }
-        OperatorCommand::Task {
-            task,
-            attempt: None,
-            ..
-        } => {
-            job_of_task(source, task)?;
-        }
-        OperatorCommand::Task {
-            task,
-            attempt: Some(number),
-            ..
-        } => {
-            let job = job_of_task(source, task)?;
-            let attempt = AttemptId { task, number };
-            if !job.attempts.iter().any(|known| known.attempt == attempt) {
-                return Err(Problem::new(
-                    StatusCode::NOT_FOUND,
-                    format!("no such attempt: {attempt}"),
-                )
-                .remedy(format!("run: nap task list {}", task.job)));
-            }
-        }
-        OperatorCommand::Drain { worker, .. } | OperatorCommand::Undrain(worker) => {
-            let workers = source.workers()?;
-            if source.is_live() && !workers.iter().any(|known| known.worker == worker) {
-                return Err(Problem::new(
-                    StatusCode::NOT_FOUND,
-                    format!("no such worker: {worker}"),
-                )
-                .remedy("run: nap worker list"));
-            }
-        }
-    }
+/// Fails with `404` if a job does not exist.
+fn find_job(source: &dyn PageSource, job: JobId) -> Result<(), Problem> {
+    source.job(job)?;
     Ok(())
 }
 
-fn of_job(call: &Call<'_>, what: fn(JobId) -> OperatorCommand) -> Result<Reply, Problem> {
-    let job = call.path_value::<JobId>("job")?;
-    let body: Reason = call.json()?;
-    order(call, &what(job), job, &reason(call, body.reason)?)
-}
-
-fn of_task(call: &Call<'_>, command: TaskCommand) -> Result<Reply, Problem> {
-    let (task, attempt) = call.task()?;
-    let named = attempt.map_or_else(
-        || task.to_string(),
-        |number| AttemptId { task, number }.to_string(),
-    );
-    let body: Reason = call.json()?;
-    order(
-        call,
-        &OperatorCommand::Task {
-            task,
-            attempt,
-            command,
-        },
-        named,
-        &reason(call, body.reason)?,
+/// Fails with `404` if a task or its attempt of this number does not exist.
+fn find_task(source: &dyn PageSource, task: TaskId, attempt: Option<u32>) -> Result<(), Problem> {
+    let job = job_of_task(source, task)?;
+    let Some(number) = attempt else {
+        return Ok(());
+    };
+    let attempt = AttemptId { task, number };
+    if job.attempts.iter().any(|known| known.attempt == attempt) {
+        return Ok(());
+    }
+    Err(
+        Problem::new(StatusCode::NOT_FOUND, format!("no such attempt: {attempt}"))
+            .remedy(format!("run: nap task list {}", task.job)),
     )
 }
 
+/// Fails with `404` if a worker does not exist. The workers of a history are unknown.
+fn find_worker(source: &dyn PageSource, worker: WorkerId) -> Result<(), Problem> {
+    let workers = source.workers()?;
+    if !source.is_live() || workers.iter().any(|known| known.worker == worker) {
+        return Ok(());
+    }
+    Err(
+        Problem::new(StatusCode::NOT_FOUND, format!("no such worker: {worker}"))
+            .remedy("run: nap worker list"),
+    )
+}
+
+fn command_job(call: &Call<'_>, command: JobCommand) -> Result<Reply, Problem> {
+    let job = call.path_value::<JobId>("job")?;
+    let source = &*call.shown.source;
+    let request = CommandJob {
+        job,
+        command,
+        reason: given_reason(call)?,
+    };
+    source
+        .command_job(request)
+        .map_err(|error| refusal(error, || find_job(source, job)))?;
+    accepted(job, &[])
+}
+
+fn command_task(call: &Call<'_>, command: TaskCommand) -> Result<Reply, Problem> {
+    let (task, attempt) = call.task()?;
+    let source = &*call.shown.source;
+    let request = CommandTask {
+        task,
+        attempt,
+        command,
+        reason: given_reason(call)?,
+    };
+    let attempts = source
+        .command_task(request)
+        .map_err(|error| refusal(error, || find_task(source, task, attempt)))?;
+    match attempt {
+        Some(number) => accepted(AttemptId { task, number }, &attempts),
+        None => accepted(task, &attempts),
+    }
+}
+
 pub fn kill_job(call: &Call<'_>) -> Result<Reply, Problem> {
-    of_job(call, OperatorCommand::KillJob)
+    let job = call.path_value::<JobId>("job")?;
+    let source = &*call.shown.source;
+    let reason = given_reason(call)?;
+    source
+        .kill_job(KillJob { job, reason })
+        .map_err(|error| refusal(error, || find_job(source, job)))?;
+    accepted(job, &[])
 }
 
 pub fn suspend_job(call: &Call<'_>) -> Result<Reply, Problem> {
-    of_job(call, |job| OperatorCommand::Job(job, JobCommand::Suspend))
+    command_job(call, JobCommand::Suspend)
 }
 
 pub fn resume_job(call: &Call<'_>) -> Result<Reply, Problem> {
-    of_job(call, |job| OperatorCommand::Job(job, JobCommand::Resume))
+    command_job(call, JobCommand::Resume)
+}
+
+pub fn hold_job(call: &Call<'_>) -> Result<Reply, Problem> {
+    command_job(call, JobCommand::Hold)
+}
+
+pub fn release_job(call: &Call<'_>) -> Result<Reply, Problem> {
+    command_job(call, JobCommand::Release)
 }
 
 pub fn suspend_task(call: &Call<'_>) -> Result<Reply, Problem> {
-    of_task(call, TaskCommand::Suspend)
+    command_task(call, TaskCommand::Suspend)
 }
 
 pub fn resume_task(call: &Call<'_>) -> Result<Reply, Problem> {
-    of_task(call, TaskCommand::Resume)
+    command_task(call, TaskCommand::Resume)
 }
 
 pub fn checkpoint_task(call: &Call<'_>) -> Result<Reply, Problem> {
-    of_task(call, TaskCommand::Checkpoint)
+    command_task(call, TaskCommand::Checkpoint)
 }
 
 pub fn kill_task(call: &Call<'_>) -> Result<Reply, Problem> {
-    of_task(call, TaskCommand::Kill)
+    command_task(call, TaskCommand::Kill)
 }
 
 pub fn drain(call: &Call<'_>) -> Result<Reply, Problem> {
     let worker = call.path_value::<WorkerId>("worker")?;
     let body: Drain = call.json()?;
-    let command = OperatorCommand::Drain {
+    let source = &*call.shown.source;
+    let request = DrainWorker {
         worker,
         hand_back: body.hand_back,
+        reason: reason(call, body.reason)?,
     };
-    order(call, &command, worker, &reason(call, body.reason)?)
+    source
+        .drain_worker(request)
+        .map_err(|error| refusal(error, || find_worker(source, worker)))?;
+    accepted(worker, &[])
 }
 
 pub fn undrain(call: &Call<'_>) -> Result<Reply, Problem> {
     let worker = call.path_value::<WorkerId>("worker")?;
-    let body: Reason = call.json()?;
-    order(
-        call,
-        &OperatorCommand::Undrain(worker),
-        worker,
-        &reason(call, body.reason)?,
-    )
+    let source = &*call.shown.source;
+    let reason = given_reason(call)?;
+    source
+        .undrain_worker(UndrainWorker { worker, reason })
+        .map_err(|error| refusal(error, || find_worker(source, worker)))?;
+    accepted(worker, &[])
 }
 
 pub fn set_job(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = call.path_value::<JobId>("job")?;
-    let Change {
-        priority,
-        queue,
-        reason: given,
-    } = call.json()?;
-    if priority.is_none() && queue.is_none() {
+    let body: Change = call.json()?;
+    if body.priority.is_none() && body.queue.is_none() {
         return Err(Problem::invalid(
             "nothing to change; give priority or queue",
         ));
     }
-    let command = OperatorCommand::ChangeJob(job, JobChange { priority, queue });
-    order(call, &command, job, &reason(call, given)?)
+    let source = &*call.shown.source;
+    let request = ChangeJob {
+        job,
+        change: JobChange {
+            priority: body.priority,
+            queue: body.queue,
+        },
+        reason: reason(call, body.reason)?,
+    };
+    source
+        .change_job(request)
+        .map_err(|error| refusal(error, || find_job(source, job)))?;
+    accepted(job, &[])
 }
 
 pub fn rerun_job(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = call.path_value::<JobId>("job")?;
-    let Rerun {
-        output,
-        reason: given,
-    } = call.json()?;
+    let body: Rerun = call.json()?;
     let source = &*call.shown.source;
+    let output = body.output.as_deref().map(Path::new);
     let new = source
-        .rerun(job, output.as_deref().map(Path::new), &reason(call, given)?)
-        .map_err(|error| refusal(error, || object_of(source, &OperatorCommand::KillJob(job))))?;
-    Ok(Reply::json(&Ordered {
-        ordered: new.to_string(),
-        attempts: Vec::new(),
-    })?
-    .status(StatusCode::ACCEPTED))
-}
-
-pub fn hold_job(call: &Call<'_>) -> Result<Reply, Problem> {
-    of_job(call, |job| OperatorCommand::Job(job, JobCommand::Hold))
-}
-
-pub fn release_job(call: &Call<'_>) -> Result<Reply, Problem> {
-    of_job(call, |job| OperatorCommand::Job(job, JobCommand::Release))
+        .rerun(job, output, &reason(call, body.reason)?)
+        .map_err(|error| refusal(error, || find_job(source, job)))?;
+    accepted(new, &[])
 }

@@ -5,9 +5,9 @@ use napreduce_engine::Primitive;
 use super::call::{Call, Reply};
 use super::list::page_with;
 use super::window::query_window;
-use crate::answers::{ENDS, LedgerFilter, entries_of};
 use crate::ledger_window::{FlowEnds, LedgerWindow};
 use crate::problem::Problem;
+use napreduce_answers::{ENDS, LedgerFilter, entries_of};
 
 /// Default length of a window.
 const WINDOW_MILLIS: u64 = 60 * 60_000;

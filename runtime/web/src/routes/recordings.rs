@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::call::{Call, Reply};
 use super::list::is_csv;
-use crate::answers::{ComparisonAnswer, Recorded, RecordingAnswer, differing_settings};
 use crate::problem::Problem;
 use crate::shown::Shown;
+use napreduce_answers::{ComparisonAnswer, Recorded, RecordingAnswer, differing_settings};
 
 /// The recordings of the server; empty if it shows a single cluster or history.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

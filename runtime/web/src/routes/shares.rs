@@ -4,10 +4,10 @@ use napreduce_protocol::JobSummary;
 
 use super::call::{Call, Reply};
 use super::window::query_window;
-use crate::answers::{SharesSum, Steps};
 use crate::clock::now_millis;
 use crate::per_job::{READ_TIME, Window};
 use crate::problem::Problem;
+use napreduce_answers::{SharesSum, Steps};
 
 /// Default length of a window of a running cluster; of a history, the default is all of it.
 const WINDOW_MILLIS: u64 = 10 * 60_000;

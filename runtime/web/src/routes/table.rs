@@ -23,14 +23,14 @@ use super::{
     jobs, links, orders, preemptions, recordings, search, session, shares, stream, what_if, whole,
     workers,
 };
-use crate::answers::{
+use crate::what_if::WhatIf;
+use napreduce_answers::{
     COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FailureAnswer, FlowAnswer, GroupAnswer,
     HistoryAnswer, JobComparison, JobExplanation, JobStatusAnswer, PerformanceAnswer,
     PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueueStatusAnswer, QueuesAnswer,
     SearchAnswer, SharesAnswer, StatusAnswer, SubmittedPage, TaskExplanation, TaskRow,
     TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
 };
-use crate::what_if::WhatIf;
 
 const WINDOW_FROM: QueryField = moment(
     "from",

@@ -1,6 +1,7 @@
 //! Handlers that list, start and remove what-if simulations.
 
 use axum::http::StatusCode;
+use napreduce_protocol::whole_millis;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +45,7 @@ impl From<&WhatIfs> for WhatIfsAnswer {
         WhatIfsAnswer {
             items: known.queue.all(),
             schedulers: known.schedulers.clone(),
-            time_max_millis: u64::try_from(known.time_max.as_millis()).unwrap_or(u64::MAX),
+            time_max_millis: whole_millis(known.time_max),
         }
     }
 }

@@ -13,13 +13,13 @@ use super::list::is_csv;
 use super::metrics::{self as formats, plain};
 use super::window::{query_columns, query_window};
 use super::{openapi, stream};
-use crate::answers::{
-    COLUMNS_KIND, QueueStatusAnswer, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow,
-    columns_of,
-};
 use crate::clock::now_micros;
 use crate::per_job::Window;
 use crate::problem::Problem;
+use napreduce_answers::{
+    COLUMNS_KIND, QueueStatusAnswer, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow,
+    columns_of,
+};
 
 /// Default length of a window.
 const WINDOW_MILLIS: u64 = 10 * 60_000;

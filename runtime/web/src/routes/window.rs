@@ -1,10 +1,10 @@
 //! The query parameters `from`, `until` and `columns`.
 
 use super::call::Call;
-use crate::answers::COLUMNS;
 use crate::clock::now_millis;
 use crate::per_job::Window;
 use crate::problem::Problem;
+use napreduce_answers::COLUMNS;
 
 /// Returns the requested window; by default it ends now and is `millis` long.
 ///

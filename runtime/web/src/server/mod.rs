@@ -20,7 +20,6 @@ use thiserror::Error;
 use tokio::sync::oneshot;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::answers::RecordingKind;
 use crate::assets::Assets;
 use crate::clock::now_millis;
 use crate::context::{Calls, Web};
@@ -33,6 +32,7 @@ use crate::shown::Shown;
 use crate::source::PageSource;
 use crate::tally::Tally;
 use crate::what_if::{WhatIfSettings, WhatIfs};
+use napreduce_answers::RecordingKind;
 
 /// The default address. If the port is taken, another one is used.
 pub const DEFAULT_ADDRESS: SocketAddr =

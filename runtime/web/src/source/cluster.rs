@@ -15,12 +15,11 @@ use napreduce_protocol::requests::{
 };
 use napreduce_protocol::{
     ClusterWindow, JobDetail, JobSummary, LogStream, QueueListing, Request, TaskSummary,
-    WorkerSummary,
+    WorkerSummary, lock,
 };
 
 use super::fresh::Fresh;
-use super::{OperatorCommand, PageSource, SourceError};
-use crate::lock::lock;
+use super::{PageSource, SourceError};
 
 /// Short, because a page reports an unreachable cluster and retries by itself.
 const PATIENCE: Patience = Patience {
@@ -89,6 +88,13 @@ impl ClusterSource {
 
     fn request<R: Request>(&self, request: R) -> Result<R::Answer, ClientError> {
         self.ask(|client| client.ask(request))
+    }
+
+    /// Sends an operator's command, which changes what is shown.
+    fn order<R: Request>(&self, request: R) -> Result<R::Answer, SourceError> {
+        let answer = self.request(request);
+        self.invalidate();
+        answer.map_err(refused)
     }
 
     fn invalidate(&self) {
@@ -198,48 +204,28 @@ impl PageSource for ClusterSource {
         }
     }
 
-    fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError> {
-        let none = |()| Vec::new();
-        let reason = reason.to_owned();
-        let ordered = match order.clone() {
-            OperatorCommand::KillJob(job) => self.request(KillJob { job, reason }).map(none),
-            OperatorCommand::Job(job, command) => self
-                .request(CommandJob {
-                    job,
-                    command,
-                    reason,
-                })
-                .map(none),
-            OperatorCommand::ChangeJob(job, change) => self
-                .request(ChangeJob {
-                    job,
-                    change,
-                    reason,
-                })
-                .map(none),
-            OperatorCommand::Task {
-                task,
-                attempt,
-                command,
-            } => self.request(CommandTask {
-                task,
-                attempt,
-                command,
-                reason,
-            }),
-            OperatorCommand::Drain { worker, hand_back } => self
-                .request(DrainWorker {
-                    worker,
-                    hand_back,
-                    reason,
-                })
-                .map(none),
-            OperatorCommand::Undrain(worker) => {
-                self.request(UndrainWorker { worker, reason }).map(none)
-            }
-        };
-        self.invalidate();
-        ordered.map_err(refused)
+    fn kill_job(&self, request: KillJob) -> Result<(), SourceError> {
+        self.order(request)
+    }
+
+    fn command_job(&self, request: CommandJob) -> Result<(), SourceError> {
+        self.order(request)
+    }
+
+    fn change_job(&self, request: ChangeJob) -> Result<(), SourceError> {
+        self.order(request)
+    }
+
+    fn command_task(&self, request: CommandTask) -> Result<Vec<AttemptId>, SourceError> {
+        self.order(request)
+    }
+
+    fn drain_worker(&self, request: DrainWorker) -> Result<(), SourceError> {
+        self.order(request)
+    }
+
+    fn undrain_worker(&self, request: UndrainWorker) -> Result<(), SourceError> {
+        self.order(request)
     }
 
     fn rerun(&self, job: JobId, output: Option<&Path>, reason: &str) -> Result<JobId, SourceError> {

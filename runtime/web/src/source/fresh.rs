@@ -4,8 +4,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use napreduce_protocol::lock;
+
 use super::SourceError;
-use crate::lock::lock;
 
 /// The least time that an answer is kept.
 const AGE_MIN: Duration = Duration::from_millis(250);

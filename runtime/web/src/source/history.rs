@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex};
 use napreduce_engine::{AttemptId, JobId, Reason, ReasonCode, TaskId};
 use napreduce_history::{FolderError, HistoryFolder, JobOverview};
 use napreduce_protocol::{
-    JobDetail, JobSummary, LogStream, QueueListing, SlotsWanted, TaskSummary, WorkerSummary,
+    JobDetail, JobSummary, LogStream, QueueListing, SlotsWanted, TaskSummary, WorkerSummary, lock,
 };
 
 use super::fresh::Fresh;
-use super::{OperatorCommand, PageSource, SourceError};
-use crate::lock::lock;
+use super::{PageSource, SourceError};
 
 /// Jobs whose details are kept.
 const DETAILS_MAX: usize = 8;
@@ -106,11 +105,6 @@ impl HistorySource {
         };
         read(&folder).map_err(broken)?.ok_or_else(absent)
     }
-}
-
-/// The error for commands, which need a running cluster.
-fn not_live() -> SourceError {
-    SourceError::Refused("this is a history; commands need a running cluster".to_owned())
 }
 
 impl PageSource for HistorySource {
@@ -215,10 +209,6 @@ impl PageSource for HistorySource {
         Ok(kept.stderr.as_bytes()[place(offset)..place(offset.saturating_add(bytes_max))].to_vec())
     }
 
-    fn order(&self, _: &OperatorCommand, _: &str) -> Result<Vec<AttemptId>, SourceError> {
-        Err(not_live())
-    }
-
     fn history(&self) -> Option<&Path> {
         Some(&self.path)
     }
@@ -237,7 +227,7 @@ mod tests {
     use napreduce_protocol::JobEnd;
 
     use super::*;
-    use crate::answers::samples;
+    use napreduce_answers::samples;
 
     /// Returns the history of a failed job with a log, and the attempt of the log.
     fn failed_job(folder: &Path) -> (HistorySource, AttemptId) {

@@ -7,11 +7,13 @@ mod history;
 use std::path::Path;
 use std::sync::Arc;
 
-use napreduce_engine::{AttemptId, JobChange, JobId, Reason, TaskId, WorkerId};
+use napreduce_engine::{AttemptId, JobId, Reason, TaskId};
 use napreduce_history::{JobOverview, LedgerTotals, read_cluster};
+use napreduce_protocol::requests::{
+    ChangeJob, CommandJob, CommandTask, DrainWorker, KillJob, UndrainWorker,
+};
 use napreduce_protocol::{
-    ClusterWindow, JobCommand, JobDetail, JobSummary, LogStream, QueueListing, TaskCommand,
-    TaskSummary, WorkerSummary,
+    ClusterWindow, JobDetail, JobSummary, LogStream, QueueListing, TaskSummary, WorkerSummary,
 };
 use thiserror::Error;
 
@@ -21,26 +23,6 @@ pub use history::HistorySource;
 
 /// The most bytes of a log in one response.
 pub const LOG_PIECE_BYTES_MAX: u64 = 1 << 20;
-
-/// A command of an operator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OperatorCommand {
-    KillJob(JobId),
-    Job(JobId, JobCommand),
-    ChangeJob(JobId, JobChange),
-    Task {
-        task: TaskId,
-        /// Only this attempt; otherwise all live attempts that it applies to.
-        attempt: Option<u32>,
-        command: TaskCommand,
-    },
-    Drain {
-        worker: WorkerId,
-        /// Hand running attempts back instead of finishing them.
-        hand_back: bool,
-    },
-    Undrain(WorkerId),
-}
 
 /// Why a source does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -102,8 +84,31 @@ pub trait PageSource: std::fmt::Debug + Send + Sync + 'static {
         bytes_max: u64,
     ) -> Result<Vec<u8>, SourceError>;
 
-    /// Carries out a command; returns the affected attempts, if any.
-    fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError>;
+    /// Kills a job. A source that is not live refuses this and every other command.
+    fn kill_job(&self, _: KillJob) -> Result<(), SourceError> {
+        Err(not_live())
+    }
+
+    fn command_job(&self, _: CommandJob) -> Result<(), SourceError> {
+        Err(not_live())
+    }
+
+    fn change_job(&self, _: ChangeJob) -> Result<(), SourceError> {
+        Err(not_live())
+    }
+
+    /// Returns the affected attempts.
+    fn command_task(&self, _: CommandTask) -> Result<Vec<AttemptId>, SourceError> {
+        Err(not_live())
+    }
+
+    fn drain_worker(&self, _: DrainWorker) -> Result<(), SourceError> {
+        Err(not_live())
+    }
+
+    fn undrain_worker(&self, _: UndrainWorker) -> Result<(), SourceError> {
+        Err(not_live())
+    }
 
     /// Submits a job again; returns the new job.
     fn rerun(
@@ -134,4 +139,9 @@ pub trait PageSource: std::fmt::Debug + Send + Sync + 'static {
     fn remarks(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// The error for commands, which need a running cluster.
+fn not_live() -> SourceError {
+    SourceError::Refused("this is a history; commands need a running cluster".to_owned())
 }

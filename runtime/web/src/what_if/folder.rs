@@ -21,9 +21,9 @@ use thiserror::Error;
 use tracing::warn;
 
 use super::{WhatIf, WhatIfState};
-use crate::answers::RecordingKind;
 use crate::shown::Shown;
 use crate::source::{HistorySource, PageSource};
+use napreduce_answers::RecordingKind;
 
 /// Limit of the simulator's standard output: figures of each job in each run.
 const STDOUT_BYTES_MAX: u64 = 256 << 20;

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use napreduce_protocol::lock;
 use rustix::process::setpriority_process;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,8 +28,6 @@ use child::{MEMORY_BYTES_MAX, RunEnd};
 use folder::{PartialRun, WhatIfFolder};
 use output::SimOutput;
 use queue::{Next, Queue};
-
-use crate::lock::lock;
 
 pub use folder::WhatIfFolderError;
 pub use output::WhatIfFidelity;

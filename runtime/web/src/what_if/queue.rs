@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use napreduce_engine::JobId;
+use napreduce_protocol::lock;
 use rustix::process::Pid;
 use thiserror::Error;
 
@@ -13,7 +14,6 @@ use super::folder::{KeptWhatIf, PartialRun, WhatIfFolder, number_of};
 use super::output::SimOutput;
 use super::{WhatIf, WhatIfRequest, WhatIfState};
 use crate::clock::now_millis;
-use crate::lock::lock;
 use crate::shown::Shown;
 
 /// Limit of waiting what-ifs.

@@ -13,9 +13,7 @@ use napreduce_protocol::{
     AttemptSummary, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, PreemptionSummary,
     QueueListing, Secret, SlotsWanted, TaskPhase, TaskSummary, WorkerSummary,
 };
-use napreduce_web::{
-    OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, token,
-};
+use napreduce_web::{PageSource, SourceError, WebRole, WebServer, WebSettings, token};
 
 const BASE: u64 = 1_790_000_000_000;
 const JOBS: u32 = 10_000;
@@ -165,12 +163,6 @@ impl PageSource for Large {
         _: u64,
     ) -> Result<Vec<u8>, SourceError> {
         Err(SourceError::Absent(format!("{attempt} has no log")))
-    }
-
-    fn order(&self, _: &OperatorCommand, _: &str) -> Result<Vec<AttemptId>, SourceError> {
-        Err(SourceError::Refused(
-            "this sample takes no orders".to_owned(),
-        ))
     }
 }
 

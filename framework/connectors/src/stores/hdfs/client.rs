@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use hdfs_native::client::FileStatus;
 use hdfs_native::file::FileReader;
 use hdfs_native::{Client, ClientBuilder, HdfsError};
+use napreduce_protocol::lock;
 
 use crate::stores::requests::{Failure, SILENCE_MAX, innermost};
 use crate::stores::{ObjectUri, StorageError, threads};
@@ -79,7 +80,7 @@ fn settings(uri: &ObjectUri, error: &HdfsError) -> StorageError {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&mutex)
 }
 
 /// Identifies a version of a file. The library does not report file ids.

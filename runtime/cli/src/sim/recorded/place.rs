@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, ensure};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use napreduce_protocol::whole_millis;
 
 use crate::moments::WrittenMoment;
 
@@ -57,9 +58,7 @@ impl RecordedPlace {
         let at = |bound: Option<Bound>, without: u64| match bound {
             None => without,
             Some(Bound::Moment(millis)) => millis,
-            Some(Bound::SinceFirst(time)) => {
-                first_millis.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
-            }
+            Some(Bound::SinceFirst(time)) => first_millis.saturating_add(whole_millis(time)),
         };
         let from = at(self.from, 0);
         let until = at(self.until, u64::MAX);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 use napreduce_engine::{JobId, Span, TaskId, TaskKind, Time};
 use napreduce_history::{EndedJob, TaskLengths};
-use napreduce_protocol::{AttemptFigures, JobPhase, JobPlan};
+use napreduce_protocol::{AttemptFigures, JobPhase, JobPlan, whole_micros};
 use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce};
 
 /// Maximum length of tasks and windows: a longer one means a damaged file, and sums must not overflow.
@@ -96,9 +96,9 @@ pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<Rebuilt> {
         settings.slowstart_permille.min(1000)
     });
     if let Some(settings) = settings {
-        plan.deadline = settings.deadline.map(|deadline| {
-            Span(u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX)).min(SPAN_MAX)
-        });
+        plan.deadline = settings
+            .deadline
+            .map(|deadline| Span(whole_micros(deadline)).min(SPAN_MAX));
         plan.attempts_max = settings.attempts_max.max(1);
         plan.memory = settings.task_memory;
         let saved = [

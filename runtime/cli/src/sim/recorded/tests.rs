@@ -296,7 +296,7 @@ impl Diary {
             parts,
             output,
         });
-        detail.settings = Some(JobSettings::of(&settings));
+        detail.settings = Some(JobSettings::from_plan(&settings));
         EndedJob {
             token: u128::from(job.0),
             end,

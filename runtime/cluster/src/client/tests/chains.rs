@@ -9,22 +9,22 @@ use napreduce_protocol::{FromCoordinator, ToCoordinator};
 
 use super::scene::{Coordinator, DEADLINE, Scene};
 use crate::client::ClientError;
-use crate::coordinator::{Refusal, Request};
+use crate::coordinator::{LoopRequest, Refusal};
 
 /// A coordinator that accepts every chain, and the requests that it receives.
 fn accepting_coordinator(scene: &Scene) -> (Coordinator, Receiver<String>) {
     let (sender, received) = channel();
     let coordinator = scene.coordinator(move |request| {
         let line = match request {
-            Request::Message(ToCoordinator::HoldChain(HoldChain { chain, root }), reply) => {
-                let _ = reply.send(Ok(FromCoordinator::Done));
+            LoopRequest::Message(ToCoordinator::HoldChain(HoldChain { chain, root }), reply) => {
+                reply.send(Ok(FromCoordinator::Done));
                 format!("hold {chain} {}", root.display())
             }
-            Request::Message(ToCoordinator::EndChain(EndChain { chain }), reply) => {
-                let _ = reply.send(Ok(FromCoordinator::Done));
+            LoopRequest::Message(ToCoordinator::EndChain(EndChain { chain }), reply) => {
+                reply.send(Ok(FromCoordinator::Done));
                 format!("end {chain}")
             }
-            Request::ReleaseChain { chain } => format!("release {chain}"),
+            LoopRequest::ReleaseChain { chain } => format!("release {chain}"),
             other => panic!("{other:?}"),
         };
         // Fails if the test has ended.
@@ -68,10 +68,10 @@ fn dropped_chain_closes_its_connection() {
 fn refused_chain_fails_at_start() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
-        let Request::Message(ToCoordinator::HoldChain(_), reply) = request else {
+        let LoopRequest::Message(ToCoordinator::HoldChain(_), reply) = request else {
             panic!("{request:?}")
         };
-        let _ = reply.send(Err(Refusal::wrong("not there")));
+        reply.send(Err(Refusal::wrong("not there")));
     });
     let refused = start(&scene).expect_err("it is refused");
     assert!(

@@ -8,7 +8,7 @@ use napreduce_protocol::{Blob, Digest, FromCoordinator, Payload, ToCoordinator};
 use serde::Serialize;
 
 use super::scene::{Coordinator, DEADLINE, Job, Scene};
-use crate::coordinator::Request;
+use crate::coordinator::LoopRequest;
 use crate::transport::{Connection, Role, connect};
 
 fn on_runtime<T>(act: impl Future<Output = T>) -> T {
@@ -145,8 +145,8 @@ fn following_client_receives_heartbeats_and_may_not_send() {
     scene.limits.sign_of_life = Duration::from_millis(50);
     let job = Job::new();
     let coordinator = scene.coordinator(move |request| {
-        if let Request::Follow { reply, .. } = request {
-            let _ = reply.send(Ok(job.following()));
+        if let LoopRequest::Follow { reply, .. } = request {
+            reply.send(Ok(job.following()));
         }
     });
     on_runtime(async {

@@ -20,7 +20,7 @@ use napreduce_protocol::{
 
 use super::scene::{DEADLINE, Job, Scene, alone, patience, plan, report};
 use crate::client::{ClientError, ClusterClient, ClusterPlace, FollowOptions, Patience};
-use crate::coordinator::{Refusal, Request};
+use crate::coordinator::{LoopRequest, Refusal};
 
 fn quietly() -> FollowOptions {
     FollowOptions {
@@ -44,11 +44,11 @@ fn submission_carries_plan_and_user() {
     let scene = Scene::new();
     let (sender, received) = channel();
     let _coordinator = scene.coordinator(move |request| {
-        let Request::Message(ToCoordinator::Submission(submission), reply) = request else {
+        let LoopRequest::Message(ToCoordinator::Submission(submission), reply) = request else {
             panic!("{request:?}")
         };
         sender.send(submission).expect("the test waits");
-        let _ = reply.send(Ok(FromCoordinator::Submitted(JobId(7))));
+        reply.send(Ok(FromCoordinator::Submitted(JobId(7))));
     });
     let mut options = scene.options();
     options.user = "ada".to_owned();
@@ -69,7 +69,7 @@ fn unanswered_submission_is_repeated_with_same_token() {
     let scene = Scene::new();
     let (arrived, first_token) = channel();
     let first = scene.coordinator(move |request| {
-        if let Request::Message(ToCoordinator::Submission(submission), reply) = request {
+        if let LoopRequest::Message(ToCoordinator::Submission(submission), reply) = request {
             arrived.send(submission.token).expect("the test waits");
             // The coordinator does not answer, as if it was killed before it journaled the job.
             std::mem::forget(reply);
@@ -84,9 +84,9 @@ fn unanswered_submission_is_repeated_with_same_token() {
     drop(first);
     let (arrived, second_token) = channel();
     let _second = scene.coordinator(move |request| {
-        if let Request::Message(ToCoordinator::Submission(submission), reply) = request {
+        if let LoopRequest::Message(ToCoordinator::Submission(submission), reply) = request {
             arrived.send(submission.token).expect("the test waits");
-            let _ = reply.send(Ok(FromCoordinator::Submitted(JobId(3))));
+            reply.send(Ok(FromCoordinator::Submitted(JobId(3))));
         }
     });
     assert_eq!(second_token.recv_timeout(DEADLINE), Ok(token));
@@ -101,11 +101,11 @@ fn refused_submission_has_exit_status_2() {
     let _alone = alone();
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
-        if let Request::Message(ToCoordinator::Submission(_), reply) = request {
+        if let LoopRequest::Message(ToCoordinator::Submission(_), reply) = request {
             let reason =
                 "output directory /nowhere/out/ exists; pass --overwrite or choose another"
                     .to_owned();
-            let _ = reply.send(Err(Refusal::wrong(reason)));
+            reply.send(Err(Refusal::wrong(reason)));
         }
     });
     let error = scene
@@ -126,11 +126,11 @@ fn refused_request_is_not_repeated() {
     let scene = Scene::new();
     let (sender, received) = channel();
     let _coordinator = scene.coordinator(move |request| {
-        let Request::Message(ToCoordinator::GetJob(_), reply) = request else {
+        let LoopRequest::Message(ToCoordinator::GetJob(_), reply) = request else {
             panic!("{request:?}")
         };
         sender.send(()).expect("the test waits");
-        let _ = reply.send(Err(Refusal::wrong("there is no job_0009")));
+        reply.send(Err(Refusal::wrong("there is no job_0009")));
     });
     scene
         .client()
@@ -170,12 +170,12 @@ fn follow_continues_after_coordinator_restart() {
     let (followed, first_follow) = channel();
     let following = Arc::clone(&job);
     let first = scene.coordinator(move |request| {
-        if let Request::Follow {
+        if let LoopRequest::Follow {
             job: JobId(7),
             reply,
         } = request
         {
-            let _ = reply.send(Ok(following.following()));
+            reply.send(Ok(following.following()));
             followed.send(()).expect("the test waits");
         }
     });
@@ -185,12 +185,12 @@ fn follow_continues_after_coordinator_restart() {
     drop(first);
     job.end.send_replace(Some(JobEnd::Succeeded(report())));
     let _second = scene.coordinator(move |request| {
-        if let Request::Follow {
+        if let LoopRequest::Follow {
             job: JobId(7),
             reply,
         } = request
         {
-            let _ = reply.send(Ok(job.following()));
+            reply.send(Ok(job.following()));
         }
     });
     assert_eq!(
@@ -215,10 +215,10 @@ fn failed_and_killed_jobs_are_errors() {
         },
     ]);
     let _coordinator = scene.coordinator(move |request| {
-        if let Request::Follow { reply, .. } = request {
+        if let LoopRequest::Follow { reply, .. } = request {
             let job = Job::new();
             job.end.send_replace(ends.lock().expect("one thread").pop());
-            let _ = reply.send(Ok(job.following()));
+            reply.send(Ok(job.following()));
         }
     });
     let mut client = scene.client();
@@ -245,7 +245,7 @@ where
     let scene = Scene::new();
     let (asked, arrived) = channel();
     let first = scene.coordinator(move |request| {
-        let Request::Message(_, reply) = request else {
+        let LoopRequest::Message(_, reply) = request else {
             panic!("{request:?}")
         };
         asked.send(()).expect("the test waits");
@@ -256,10 +256,10 @@ where
     arrived.recv_timeout(DEADLINE).expect("it is asked for");
     drop(first);
     let _second = scene.coordinator(move |request| {
-        let Request::Message(_, reply) = request else {
+        let LoopRequest::Message(_, reply) = request else {
             panic!("{request:?}")
         };
-        let _ = reply.send(Ok(answer.clone()));
+        reply.send(Ok(answer.clone()));
     });
     match asking.join().expect("no panic") {
         Ok(_) => true,
@@ -367,7 +367,7 @@ fn repeatable_requests_are_repeated_after_restart() {
 fn requests_receive_answer_or_refusal() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(move |request| {
-        let Request::Message(asked, reply) = request else {
+        let LoopRequest::Message(asked, reply) = request else {
             panic!("{request:?}")
         };
         let answer = match asked {
@@ -411,7 +411,7 @@ fn requests_receive_answer_or_refusal() {
             }) if reason == "a new disk" => Ok(FromCoordinator::Done),
             other => panic!("{other:?}"),
         };
-        let _ = reply.send(answer);
+        reply.send(answer);
     });
     let mut client = scene.client();
     assert_eq!(client.ask(ListJobs { limit: 5 }).expect("an answer"), []);
@@ -486,10 +486,10 @@ fn requests_receive_answer_or_refusal() {
 fn answer_to_another_request_is_internal_error() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
-        let Request::Message(_, reply) = request else {
+        let LoopRequest::Message(_, reply) = request else {
             panic!("{request:?}")
         };
-        let _ = reply.send(Ok(FromCoordinator::Done));
+        reply.send(Ok(FromCoordinator::Done));
     });
     let error = scene
         .client()

@@ -4,13 +4,13 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use napreduce_engine::JobId;
 use napreduce_local::coordinator::Following;
-use napreduce_protocol::{CounterValues, JobEnd, JobPlan, JobProgress, JobReport};
+use napreduce_protocol::{CounterValues, JobEnd, JobPlan, JobProgress, JobReport, lock};
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::unbounded_channel;
@@ -19,7 +19,7 @@ use tokio::sync::{oneshot, watch};
 use crate::blobs::BlobStore;
 use crate::client::{ClusterClient, ClusterPlace, Patience, SubmitOptions};
 use crate::cluster_directory::ClusterDirectory;
-use crate::coordinator::{ClientDesk, ClientLimits, Request};
+use crate::coordinator::{ClientDesk, ClientLimits, LoopRequest};
 use crate::transport::Listener;
 
 /// Long enough for a slow machine.
@@ -115,7 +115,7 @@ impl Scene {
     /// Starts a coordinator whose loop is `script`.
     pub(super) fn coordinator(
         &self,
-        mut script: impl FnMut(Request) + Send + 'static,
+        mut script: impl FnMut(LoopRequest) + Send + 'static,
     ) -> Coordinator {
         let secret = self.directory().secret().expect("a secret");
         let blobs = BlobStore::open(self.blobs(), BLOB_BYTES).expect("a store");
@@ -229,5 +229,5 @@ pub(super) fn report() -> JobReport {
 /// Signals are handled for one followed job of a process at a time.
 pub(super) fn alone() -> MutexGuard<'static, ()> {
     static FOLLOWING: Mutex<()> = Mutex::new(());
-    FOLLOWING.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&FOLLOWING)
 }

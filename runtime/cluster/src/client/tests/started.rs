@@ -12,7 +12,7 @@ use napreduce_protocol::{
 
 use super::scene::{DEADLINE, Job, Scene, patience, plan, report};
 use crate::client::{attach_job, start_job};
-use crate::coordinator::{Refusal, Request};
+use crate::coordinator::{LoopRequest, Refusal};
 
 fn killed(job: JobId, reason: &str) -> JobEnd {
     JobEnd::Killed {
@@ -26,15 +26,15 @@ fn of_job(job: JobId) -> JobReport {
 }
 
 /// Accepts jobs, numbers them from 1, and ends them when they are killed or have an even number.
-fn scripted() -> impl FnMut(Request) + Send + 'static {
+fn scripted() -> impl FnMut(LoopRequest) + Send + 'static {
     let mut jobs: BTreeMap<JobId, Arc<Job>> = BTreeMap::new();
     move |request| match request {
-        Request::Message(ToCoordinator::Submission(_), reply) => {
+        LoopRequest::Message(ToCoordinator::Submission(_), reply) => {
             let job = JobId(u32::try_from(jobs.len()).expect("few jobs") + 1);
             jobs.insert(job, Job::new());
-            let _ = reply.send(Ok(FromCoordinator::Submitted(job)));
+            reply.send(Ok(FromCoordinator::Submitted(job)));
         }
-        Request::Follow { job, reply } => match jobs.get(&job) {
+        LoopRequest::Follow { job, reply } => match jobs.get(&job) {
             Some(known) => {
                 let map = PhaseProgress {
                     tasks: 2,
@@ -48,17 +48,17 @@ fn scripted() -> impl FnMut(Request) + Send + 'static {
                 if job.0 % 2 == 0 {
                     known.end.send_replace(Some(JobEnd::Succeeded(of_job(job))));
                 }
-                let _ = reply.send(Ok(known.following()));
+                reply.send(Ok(known.following()));
             }
             None => {
-                let _ = reply.send(Err(Refusal::wrong(format!("there is no {job}"))));
+                reply.send(Err(Refusal::wrong(format!("there is no {job}"))));
             }
         },
-        Request::Message(ToCoordinator::KillJob(kill), reply) => {
+        LoopRequest::Message(ToCoordinator::KillJob(kill), reply) => {
             jobs[&kill.job]
                 .end
                 .send_replace(Some(killed(kill.job, &kill.reason)));
-            let _ = reply.send(Ok(FromCoordinator::Done));
+            reply.send(Ok(FromCoordinator::Done));
         }
         other => panic!("{other:?}"),
     }
@@ -95,7 +95,7 @@ async fn dropped_job_runs_on_and_can_be_attached() {
     let (sender, kills) = channel();
     let mut script = scripted();
     let _coordinator = scene.coordinator(move |request| {
-        if let Request::Message(ToCoordinator::KillJob(kill), _) = &request {
+        if let LoopRequest::Message(ToCoordinator::KillJob(kill), _) = &request {
             sender.send(kill.reason.clone()).expect("the test waits");
         }
         script(request);

@@ -15,7 +15,7 @@ use super::scene::{Background, Coordinator, DEADLINE, Scene, plan};
 use crate::blobs;
 use crate::blobs::{BlobStore, FetchError};
 use crate::client::LogRead;
-use crate::coordinator::{LogHolder, Request};
+use crate::coordinator::{LogHolder, LoopRequest};
 use crate::shuffle::{DataServer, DataServerSettings, LogExtent, ServedFiles};
 use crate::transport::Listener;
 
@@ -23,9 +23,9 @@ use crate::transport::Listener;
 fn accepting_coordinator(scene: &Scene) -> (Coordinator, Receiver<Box<Submission>>) {
     let (sender, received) = channel();
     let coordinator = scene.coordinator(move |request| {
-        if let Request::Message(ToCoordinator::Submission(submission), reply) = request {
+        if let LoopRequest::Message(ToCoordinator::Submission(submission), reply) = request {
             let _ = sender.send(submission);
-            let _ = reply.send(Ok(FromCoordinator::Submitted(JobId(1))));
+            reply.send(Ok(FromCoordinator::Submitted(JobId(1))));
         }
     });
     (coordinator, received)
@@ -334,13 +334,13 @@ fn log_is_read_from_worker_or_coordinator() {
         (server, address)
     });
     let _coordinator = scene.coordinator(move |request| {
-        if let Request::LogHolder { attempt, reply } = request {
+        if let LoopRequest::LogHolder { attempt, reply } = request {
             let address = match attempt.number {
                 3 | 4 => Err("its worker is lost".to_owned()),
                 _ => Ok(holder.clone()),
             };
             let stderr = (attempt.number > 3).then(|| "it panicked".into());
-            let _ = reply.send(Ok(LogHolder {
+            reply.send(Ok(LogHolder {
                 address,
                 stderr,
                 has_ended: attempt.number == 1,

@@ -11,7 +11,7 @@ use napreduce_protocol::{FromCoordinator, ToCoordinator};
 
 use super::scene::{Coordinator, Scene, patience, plan};
 use crate::client::{ClusterClient, Patience, SubmitOptions};
-use crate::coordinator::Request;
+use crate::coordinator::LoopRequest;
 
 const PROGRAM_BYTES: usize = 900 << 10;
 /// Bytes from the client after which the link fails: a few pieces of a blob.
@@ -99,8 +99,8 @@ fn relay(mut client: &TcpStream, mut server: &TcpStream, limit: u64, sent: &Atom
 
 fn accepting_coordinator(scene: &Scene) -> Coordinator {
     scene.coordinator(|request| {
-        if let Request::Message(ToCoordinator::Submission(_), reply) = request {
-            let _ = reply.send(Ok(FromCoordinator::Submitted(JobId(1))));
+        if let LoopRequest::Message(ToCoordinator::Submission(_), reply) = request {
+            reply.send(Ok(FromCoordinator::Submitted(JobId(1))));
         }
     })
 }

@@ -5,11 +5,11 @@ use napreduce_protocol::requests::HoldChain;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{Client, Parting};
-use crate::coordinator::requests::Request;
+use crate::coordinator::requests::LoopRequest;
 
 /// Notifies the loop when the connection ends, in any way.
 struct Held {
-    requests: UnboundedSender<Request>,
+    requests: UnboundedSender<LoopRequest>,
     chain: u128,
 }
 
@@ -18,7 +18,7 @@ impl Drop for Held {
         // Fails after the loop has ended; the next one starts without connected chains.
         let _ = self
             .requests
-            .send(Request::ReleaseChain { chain: self.chain });
+            .send(LoopRequest::ReleaseChain { chain: self.chain });
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use napreduce_protocol::{Blob, Digest, Split, StorageScheme, Submission};
 
 use crate::blobs::{PinnedBlob, program_architecture};
-use crate::coordinator::requests::Refusal;
+use crate::coordinator::refusal::Refusal;
 
 /// Maximum number of side files of one job.
 pub(super) const FILES_MAX: usize = 1000;
@@ -19,7 +19,7 @@ pub(super) fn check(
     let plan = &submission.plan;
     plan.check().map_err(Refusal::wrong)?;
     napreduce_protocol::check_name("user", &submission.user, "USER").map_err(Refusal::wrong)?;
-    if !plan.output.is_absolute() && StorageScheme::of(&plan.output).is_none() {
+    if !plan.output.is_absolute() && StorageScheme::from_path(&plan.output).is_none() {
         return Err(Refusal::wrong(format!(
             "output directory {} is not an absolute path",
             plan.output.display()
@@ -83,13 +83,13 @@ pub(super) fn check(
 
 /// Returns whether an input's path has the same meaning on every worker.
 fn is_everywhere(part: &Split) -> bool {
-    part.path.is_absolute() || StorageScheme::of(&part.path).is_some()
+    part.path.is_absolute() || StorageScheme::from_path(&part.path).is_some()
 }
 
 /// Returns whether an object's version is pinned: attempts that read different versions would produce
 /// inconsistent output.
 fn is_pinned(part: &Split) -> bool {
-    part.version.is_some() || StorageScheme::of(&part.path).is_none()
+    part.version.is_some() || StorageScheme::from_path(&part.path).is_none()
 }
 
 /// Checks that a name is a plain file name.

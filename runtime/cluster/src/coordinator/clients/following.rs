@@ -9,7 +9,7 @@ use napreduce_protocol::{FromCoordinator, JobEnd, JobProgress, ToCoordinator};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Client, Parting};
-use crate::coordinator::requests::Request;
+use crate::coordinator::requests::LoopRequest;
 
 /// Changes within this time are sent together.
 const COALESCED: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ enum Next {
 impl Client {
     pub(super) async fn follow(&mut self, job: JobId) -> Result<(), Parting> {
         let mut following = self
-            .question(|reply| Request::Follow { job, reply })
+            .question(|reply| LoopRequest::Follow { job, reply })
             .await?;
         let mut sent = *following.progress.borrow_and_update();
         self.send(&FromCoordinator::Progress(sent)).await?;

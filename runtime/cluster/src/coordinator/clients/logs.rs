@@ -10,7 +10,7 @@ use napreduce_protocol::{
 use tokio::time::timeout;
 
 use super::{Client, Parting, Refusal};
-use crate::coordinator::requests::{LogHolder, Request};
+use crate::coordinator::requests::{LogHolder, LoopRequest};
 use crate::transport::{self, Connection, HANDSHAKE_DEADLINE, Role, TransportError};
 
 /// Time limit for a piece of a log from a worker.
@@ -41,7 +41,7 @@ impl Client {
             stderr,
             has_ended,
         } = self
-            .question(|reply| Request::LogHolder { attempt, reply })
+            .question(|reply| LoopRequest::LogHolder { attempt, reply })
             .await?;
         let holder = address.as_deref().unwrap_or_default();
         let unreadable = |why: String| {

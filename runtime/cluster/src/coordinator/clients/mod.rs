@@ -14,23 +14,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_protocol::requests::{
-    ChangeJob, CommandJob, CommandTask, DrainWorker, FetchBlob, KillJob, OfferBlob, RerunJob,
-    UndrainWorker,
-};
-use napreduce_protocol::{Digest, FromCoordinator, RerunOf, Secret, Submission, ToCoordinator};
+use napreduce_protocol::requests::{FetchBlob, OfferBlob};
+use napreduce_protocol::{Digest, FromCoordinator, Secret, Submission, ToCoordinator};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 use uploads::Uploads;
 
-use super::requests::{Refusal, Reply, Request};
+use super::refusal::Refusal;
+use super::requests::{LoopRequest, Reply};
 use crate::blobs::{BlobStore, PinnedBlob};
 use crate::transport::{Connection, MessageReceiver, MessageSender, TransportError};
-
-/// Maximum length of an operator's reason, in characters.
-const REASON_CHARS_MAX: usize = 1_000;
 
 /// Limits on a client.
 #[derive(Debug, Clone)]
@@ -61,7 +55,7 @@ impl Default for ClientLimits {
 /// State shared by all connections.
 #[derive(Clone)]
 pub(crate) struct ClientDesk {
-    requests: UnboundedSender<Request>,
+    requests: UnboundedSender<LoopRequest>,
     blobs: Arc<BlobStore>,
     uploads: Uploads,
     /// Authenticates this process to the data servers of workers, for logs.
@@ -73,7 +67,7 @@ pub(crate) struct ClientDesk {
 
 impl ClientDesk {
     pub(crate) fn new(
-        requests: UnboundedSender<Request>,
+        requests: UnboundedSender<LoopRequest>,
         blobs: Arc<BlobStore>,
         secret: Secret,
         limits: ClientLimits,
@@ -181,23 +175,6 @@ impl Client {
             }),
             ToCoordinator::FetchBlob(FetchBlob { digest }) => self.hand_out(digest).await,
             ToCoordinator::Submission(submission) => self.submit(submission).await,
-            ToCoordinator::RerunJob(RerunJob {
-                of: RerunOf { reason, .. },
-                ..
-            })
-            | ToCoordinator::KillJob(KillJob { reason, .. })
-            | ToCoordinator::CommandTask(CommandTask { reason, .. })
-            | ToCoordinator::CommandJob(CommandJob { reason, .. })
-            | ToCoordinator::ChangeJob(ChangeJob { reason, .. })
-            | ToCoordinator::DrainWorker(DrainWorker { reason, .. })
-            | ToCoordinator::UndrainWorker(UndrainWorker { reason, .. })
-                if reason.chars().count() > REASON_CHARS_MAX =>
-            {
-                let why = format!(
-                    "the reason is too long (limit {REASON_CHARS_MAX} characters); shorten it"
-                );
-                Err(Refusal::wrong(why).into())
-            }
             ToCoordinator::RerunJob(message) => self.rerun(message).await,
             ToCoordinator::Follow { job } => self.follow(job).await,
             ToCoordinator::HoldChain(message) => self.hold_chain(message).await,
@@ -211,13 +188,13 @@ impl Client {
 
     /// Forwards a message to the loop, and the loop's answer to the client.
     async fn ask(&self, message: ToCoordinator) -> Result<FromCoordinator, Parting> {
-        self.question(|reply| Request::Message(message, reply))
+        self.question(|reply| LoopRequest::Message(message, reply))
             .await
     }
 
     /// Sends a request to the loop, which answers as long as it runs.
     async fn question<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Parting> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = Reply::channel();
         self.desk
             .requests
             .send(request(reply))

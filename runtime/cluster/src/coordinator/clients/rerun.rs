@@ -9,14 +9,15 @@ use napreduce_protocol::{Blob, JobPlan, Submission};
 
 use super::{Client, Parting, Refusal};
 use crate::blobs::{PinnedBlob, program_architecture};
-use crate::coordinator::requests::Request;
+use crate::coordinator::requests::{LoopRequest, check_reason};
 
 impl Client {
     /// Reruns a job; the answer is that of a submission.
     pub(super) async fn rerun(&mut self, asked: RerunJob) -> Result<(), Parting> {
+        check_reason(&asked.of.reason)?;
         let job = asked.of.job;
         let definition = self
-            .question(|reply| Request::Definition { job, reply })
+            .question(|reply| LoopRequest::Definition { job, reply })
             .await?;
         let blobs = Arc::clone(&self.desk.blobs);
         let prepared = tokio::task::spawn_blocking(move || {

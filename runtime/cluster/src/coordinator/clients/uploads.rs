@@ -1,10 +1,10 @@
 //! Serializes uploads of a blob, so that many clients of one program upload it once.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use napreduce_protocol::Digest;
+use napreduce_protocol::{Digest, lock};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio::time::timeout;
 
@@ -27,7 +27,7 @@ impl Uploads {
     /// Waits until no other client uploads this blob, up to a limit.
     pub(super) async fn turn(&self, digest: Digest) -> UploadTurn {
         let gate = {
-            let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut gates = lock(&self.0);
             Arc::clone(gates.entry(digest).or_default())
         };
         let guard = timeout(PATIENCE, gate.lock_owned()).await.ok();
@@ -42,11 +42,7 @@ impl Uploads {
 impl Drop for UploadTurn {
     fn drop(&mut self) {
         drop(self.guard.take());
-        let mut gates = self
-            .uploads
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut gates = lock(&self.uploads.0);
         // Waiting clients hold the gate, too; the last one removes it.
         if gates
             .get(&self.digest)

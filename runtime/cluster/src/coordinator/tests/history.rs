@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::DEADLINE;
 use super::script::Stage;
-use crate::coordinator::requests::Request;
+use crate::coordinator::requests::LoopRequest;
 
 /// A job of one map and one reduce that ran on worker `w`.
 const DONE: &str = "
@@ -293,7 +293,7 @@ async fn history_respects_byte_limit() {
     let job = JobId(1);
     let following = stage
         .running()
-        .ask(|reply| Request::Follow { job, reply })
+        .ask(|reply| LoopRequest::Follow { job, reply })
         .await
         .expect("it runs");
     stage.play("does m0.1").await;

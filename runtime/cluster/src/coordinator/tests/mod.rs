@@ -27,19 +27,20 @@ use napreduce_local::coordinator::{Following, LastHeard, Recording};
 use napreduce_local::output::{ClaimRequest, Disk, OutputClaim, Owner, take_output};
 use napreduce_protocol::requests::GetJob;
 use napreduce_protocol::{
+    Answer,
     Blob, CheckpointSupport, CounterValues, Digest, FromWorker, Hello, JobDetail, JobEnd, JobPlan,
     PartOutput, Split, Submission, TaskError, ToWorker, WorkerMemory, WorkerReport,
 };
 use napreduce_schedulers::SchedulerConfiguration;
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::configuration::CoordinatorConfiguration;
 use super::recovery::RecoveryError;
-use super::requests::{Refusal, Reply, Request};
+use super::refusal::Refusal;
+use super::requests::{LoopRequest, Reply};
 use super::{ClusterCoordinator, ClusterInput};
 use crate::blobs::BlobStore;
 use crate::cluster_directory::ClusterDirectory;
@@ -59,7 +60,7 @@ struct Scene {
 /// A running coordinator and the channels to it.
 struct Running {
     inputs: UnboundedSender<ClusterInput>,
-    requests: UnboundedSender<Request>,
+    requests: UnboundedSender<LoopRequest>,
     task: JoinHandle<Result<(), JournalError>>,
     /// Forwards the results of background work to the loop; ends when all background work has ended.
     helper: JoinHandle<()>,
@@ -204,8 +205,11 @@ impl Scene {
 }
 
 impl Running {
-    async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Refusal> {
-        let (reply, answer) = oneshot::channel();
+    async fn ask<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> LoopRequest,
+    ) -> Result<T, Refusal> {
+        let (reply, answer) = Reply::channel();
         self.requests
             .send(request(reply))
             .expect("the coordinator runs");
@@ -220,9 +224,9 @@ impl Running {
         request: R,
     ) -> Result<R::Answer, Refusal> {
         let answer = self
-            .ask(|reply| Request::Message(request.into(), reply))
+            .ask(|reply| LoopRequest::Message(request.into(), reply))
             .await?;
-        Ok(R::answer(answer).unwrap_or_else(|other| panic!("{other:?}")))
+        Ok(R::Answer::from_message(answer).unwrap_or_else(|other| panic!("{other:?}")))
     }
 
     async fn try_submit(&self, submission: Box<Submission>) -> Result<JobId, Refusal> {
@@ -239,7 +243,7 @@ impl Running {
 
     async fn end_of(&self, job: JobId) -> JobEnd {
         let following: Following = self
-            .ask(|reply| Request::Follow { job, reply })
+            .ask(|reply| LoopRequest::Follow { job, reply })
             .await
             .expect("a known job");
         let mut end = following.end;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use napreduce_data::{PartitionExtent, SegmentAssembly};
 use napreduce_engine::{AttemptId, FaultPlace};
-use napreduce_protocol::{Counter, FetchItem, FromDataServer};
+use napreduce_protocol::{Counter, FetchItem, FromDataServer, jittered};
 use napreduce_task::InputEvent;
 
 use super::connection::{FetchConnection, FetchError};
@@ -100,7 +100,8 @@ impl Batch {
             FetchError::Stopped => return,
             FetchError::Busy(wait) => {
                 self.drop_open_blocks();
-                let until = Instant::now() + jittered(wait);
+                // Clients that were rejected together do not return together, and none of them too early.
+                let until = Instant::now() + wait / 2 + jittered(wait);
                 return shared.queue().busy(address, self.items.into(), until);
             }
             FetchError::Fatal(error) => return shared.send(InputEvent::Failed(error)),
@@ -273,12 +274,4 @@ fn receive_segment(
         first_block,
         path,
     })
-}
-
-/// Returns a random wait between `wait` and 1.5 times `wait`, so that clients rejected together do not return
-/// together.
-fn jittered(wait: Duration) -> Duration {
-    // Without randomness there is no jitter; that is acceptable.
-    let permille = u32::try_from(getrandom::u64().unwrap_or(0) % 500).unwrap_or(0);
-    wait * (1_000 + permille) / 1_000
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use napreduce_data::WriteError;
 use napreduce_engine::AttemptId;
-use napreduce_protocol::TaskError;
+use napreduce_protocol::{TaskError, lock};
 use napreduce_task::{Fetch, FetchSettings, InputEvent};
 
 use self::connection::IdleConnection;
@@ -74,7 +74,7 @@ impl Fetches {
         let changed = Condvar::new();
         let stopped = AtomicBool::new(false);
         let idle = Mutex::default();
-        let pause = Pause::of(fetchers);
+        let pause = Pause::new(fetchers);
         let shared = Shared {
             settings,
             window,
@@ -143,7 +143,7 @@ fn write_failed(error: &WriteError) -> TaskError {
 impl Shared {
     /// Locks the queue; no panic can leave it half-changed.
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     fn stopped(&self) -> bool {
@@ -157,7 +157,7 @@ impl Shared {
 
     /// Locks the idle connections; no panic can leave them half-changed.
     fn idle(&self) -> MutexGuard<'_, Vec<IdleConnection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle)
     }
 
     /// Keeps a connection for its peer's next batch, unless a pause has closed it.

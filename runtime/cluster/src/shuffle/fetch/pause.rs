@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use napreduce_protocol::lock;
+
 /// Maximum wait for the threads to rest. Closing a connection takes far less; a connecting thread may take
 /// longer and is not waited for.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -30,7 +32,7 @@ struct Threads {
 }
 
 impl Pause {
-    pub(super) fn of(threads: u64) -> Pause {
+    pub(super) fn new(threads: u64) -> Pause {
         let state = Mutex::default();
         let rested = Condvar::new();
         Pause {
@@ -54,7 +56,7 @@ impl Pause {
 
     /// Locks the state; no panic can leave it half-changed.
     fn threads(&self) -> MutexGuard<'_, Threads> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Begins a pause: closes all connections in use.

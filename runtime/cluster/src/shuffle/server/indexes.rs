@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use napreduce_data::{SegmentError, SegmentIndex};
+use napreduce_protocol::lock;
 
 use crate::blobs::Stamp;
 
@@ -26,7 +27,7 @@ impl Indexes {
             path: path.to_owned(),
             source,
         })?;
-        let stamp = Stamp::of(&metadata);
+        let stamp = Stamp::from_metadata(&metadata);
         if let Some(index) = self.find(stamp) {
             return Ok(index);
         }
@@ -36,7 +37,7 @@ impl Indexes {
     }
 
     fn find(&self, stamp: Stamp) -> Option<Arc<SegmentIndex>> {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = lock(&self.entries);
         let at = entries.iter().position(|(kept, _)| *kept == stamp)?;
         let entry = entries.remove(at)?;
         let index = Arc::clone(&entry.1);
@@ -45,7 +46,7 @@ impl Indexes {
     }
 
     fn keep(&self, stamp: Stamp, index: &Arc<SegmentIndex>) {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = lock(&self.entries);
         entries.push_front((stamp, Arc::clone(index)));
         let mut bytes = 0;
         let fits = |(_, index): &&(Stamp, Arc<SegmentIndex>)| {

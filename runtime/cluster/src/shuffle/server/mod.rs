@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use napreduce_engine::AttemptId;
-use napreduce_protocol::{FromDataServer, LogStream, ToDataServer};
+use napreduce_protocol::{FromDataServer, LogStream, ToDataServer, lock};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -236,9 +236,7 @@ impl Shared {
 
     /// Locks the connections. A panic while the lock was held leaves at worst one entry too many.
     fn connections(&self) -> MutexGuard<'_, OpenConnections> {
-        self.connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.connections)
     }
 }
 

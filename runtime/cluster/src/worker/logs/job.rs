@@ -7,12 +7,12 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use napreduce_engine::AttemptId;
 use napreduce_local::process::TaskOutput;
 use napreduce_local::worker::AttemptLogs;
-use napreduce_protocol::{IoResult, LogStream, read_regular};
+use napreduce_protocol::{IoResult, LogStream, lock, read_regular};
 use tokio::task::spawn_blocking;
 
 use super::bounded::BoundedLog;
@@ -171,7 +171,7 @@ impl JobLogs {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // After a panic at worst a slot is not reused.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

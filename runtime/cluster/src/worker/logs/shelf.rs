@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_local::process::TaskOutput;
-use napreduce_protocol::LogStream;
+use napreduce_protocol::{LogStream, lock};
 
 use super::job::{JobLogs, LogFiles, find_kept, keep_left};
 use crate::shuffle::LogExtent;
@@ -66,7 +66,7 @@ impl LogShelf {
     }
 
     fn jobs(&self) -> MutexGuard<'_, BTreeMap<JobId, Arc<JobLogs>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 
     /// Indexes logs of an earlier daemon. Blocking.
@@ -133,7 +133,7 @@ impl LogShelf {
 
     fn kept(&self) -> MutexGuard<'_, VecDeque<(String, u64)>> {
         // After a panic at worst an entry is missing, which the next daemon finds.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 }
 

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::UNIX_EPOCH;
 
 use napreduce_engine::JobId;
+use napreduce_protocol::whole_nanos;
 
 use crate::files::head::JobFiles;
 use crate::files::index::Stamp;
@@ -127,7 +128,7 @@ fn stamp_of(head: &Metadata) -> io::Result<Stamp> {
         .modified()?
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    let head_modified_nanos = u64::try_from(modified.as_nanos()).unwrap_or(u64::MAX);
+    let head_modified_nanos = whole_nanos(modified);
     Ok(Stamp {
         head_bytes: head.len(),
         head_modified_nanos,

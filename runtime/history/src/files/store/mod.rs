@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::{EndedJob, HistoryLimits, HistoryStore};
 use napreduce_engine::JobId;
-use napreduce_protocol::{ClusterSample, ClusterWindow, JobSummary, read_regular};
+use napreduce_protocol::{ClusterSample, ClusterWindow, JobSummary, lock, read_regular};
 
 pub(crate) use self::files::{head_name, job_of_head, read_rows, recording_name};
 use crate::files::days::{ClusterDays, read_cluster};
@@ -125,7 +125,7 @@ impl History {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 }
 
@@ -188,7 +188,7 @@ impl HistoryStore for History {
     }
 
     fn note(&self, sample: &ClusterSample) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let mut days = self.days.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut days = lock(&self.days);
         Ok(days.add(sample)?)
     }
 

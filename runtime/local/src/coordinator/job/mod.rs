@@ -14,7 +14,7 @@ use napreduce_engine::{
 use napreduce_history::{JobHistory, KeptLog, PreemptionBook};
 use napreduce_protocol::{
     AttemptSummary, Counter, CounterValues, FailedRecord, HistoryLine, JobDescription, JobEnd,
-    JobPhase, JobSummary, LaunchWork, PartOutput, TaskFailure,
+    JobPhase, JobSummary, LaunchWork, PartOutput, TaskFailure, whole_millis,
 };
 use serde::{Deserialize, Serialize};
 
@@ -140,7 +140,7 @@ impl LiveJob {
             output: plan.output.clone(),
             claim: self.accepted.claim.token,
             part_extension: plan.part_extension.clone(),
-            task_timeout_millis: u64::try_from(plan.task_timeout.as_millis()).unwrap_or(u64::MAX),
+            task_timeout_millis: whole_millis(plan.task_timeout),
             durable: plan.durable,
             program: self.accepted.program,
             files: self.accepted.files.clone(),

@@ -7,19 +7,18 @@ mod notes;
 mod output_log;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::PoisonError;
 
 use napreduce_engine::{
     AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput,
     Order, Record, Report, TaskKind, Time, WorkerId,
 };
-use napreduce_protocol::{JobSummary, ToWorker};
+use napreduce_protocol::{JobSummary, ToWorker, lock};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Accepted, Entry, Extra, KnownChain};
 use super::gone::{GoneWorkers, Parting};
 use super::job::LiveJob;
-use super::link::{KeptLink, Link};
+use super::link::{Link, LinkSnapshot};
 use super::recording::{Recording, ReplayedBatch};
 
 /// Maximum ended jobs to list although they are missing from the history.
@@ -38,6 +37,8 @@ pub struct CoordinatorState {
     gone: GoneWorkers,
     /// Links that may have something to send.
     touched: BTreeSet<WorkerId>,
+    /// Of the entry that is not handled yet; empty between entries.
+    cleanups: Vec<Cleanup>,
     /// Jobs forgotten by the engine whose output must be committed or removed.
     ended: Vec<JobId>,
     wake_at: Option<Time>,
@@ -56,11 +57,23 @@ pub struct CoordinatorState {
     policy: String,
 }
 
+/// Data that an entry brings for the engine's decision, and that is dropped after it.
+enum Cleanup {
+    /// The link of a lost worker, whose name the history needs.
+    Link(WorkerId),
+    /// The start and end of an attempt whose report may be stale.
+    Moments(AttemptId),
+    /// The result of an attempt, which is not kept if another attempt was faster.
+    Finished(AttemptId),
+    /// The record on which an attempt failed, whose report may be stale.
+    FailedRecord(AttemptId),
+}
+
 /// The part of a state that a snapshot contains.
 #[derive(Serialize, Deserialize)]
-pub struct Kept {
+pub struct StateSnapshot {
     pub jobs: Vec<LiveJob>,
-    pub links: Vec<(WorkerId, KeptLink)>,
+    pub links: Vec<(WorkerId, LinkSnapshot)>,
     pub chains: Vec<(u128, KnownChain)>,
     #[serde(default)]
     pub unrecorded: Vec<JobSummary>,
@@ -80,6 +93,7 @@ impl CoordinatorState {
             unrecorded: BTreeMap::new(),
             gone: GoneWorkers::default(),
             touched: BTreeSet::new(),
+            cleanups: Vec::new(),
             ended: Vec::new(),
             wake_at: None,
             last: Time(0),
@@ -95,8 +109,8 @@ impl CoordinatorState {
 
 impl CoordinatorState {
     /// Returns the data of a snapshot besides the engine.
-    pub fn kept(&self) -> Kept {
-        Kept {
+    pub fn snapshot(&self) -> StateSnapshot {
+        StateSnapshot {
             jobs: self.jobs.values().cloned().collect(),
             links: self
                 .links
@@ -121,9 +135,9 @@ impl CoordinatorState {
         engine: Engine,
         policy: String,
         epoch_micros: u64,
-        kept: Kept,
+        kept: StateSnapshot,
     ) -> CoordinatorState {
-        let Kept {
+        let StateSnapshot {
             jobs,
             links,
             chains,
@@ -297,54 +311,68 @@ impl CoordinatorState {
 
     /// Applies an extra of an entry, before its events.
     pub(in crate::coordinator) fn take_in(&mut self, extra: Extra) {
+        let cleanup = self.apply_extra(extra);
+        self.cleanups.extend(cleanup);
+    }
+
+    /// Applies an extra; returns what to clean up after the events of its entry.
+    fn apply_extra(&mut self, extra: Extra) -> Option<Cleanup> {
         match extra {
-            Extra::Accepted(accepted) => self.enter(*accepted),
+            Extra::Accepted(accepted) => {
+                self.enter(*accepted);
+                None
+            }
             Extra::Joined { worker, identity } => {
                 self.last_worker = self.last_worker.max(worker.0);
                 self.links
                     .entry(worker)
                     .or_insert_with(|| Link::new(identity));
+                None
             }
-            // The link stays until the engine has processed the loss, since the history needs the worker's
-            // name.
-            Extra::Lost { worker, reason } => self.remember_gone(worker, Parting::Lost, &reason),
+            Extra::Lost { worker, reason } => {
+                self.remember_gone(worker, Parting::Lost, &reason);
+                Some(Cleanup::Link(worker))
+            }
             Extra::DrainAsked { worker, reason } => {
-                self.note_drain(worker, "is asked to drain", Some(reason))
+                self.note_drain(worker, "is asked to drain", Some(reason));
+                None
             }
             Extra::UndrainAsked { worker, reason } => {
                 self.note_drain(worker, &format!("is no longer draining: {reason}"), None);
+                None
             }
             Extra::Received { worker, number } => {
                 if let Some(link) = self.links.get_mut(&worker) {
                     link.take_in(number);
                     self.touched.insert(worker);
                 }
+                None
             }
             Extra::StartedAt { attempt, at } => {
                 let at_micros = self.epoch_micros.saturating_add(at.0);
-                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                    job.on_started_at(attempt, at_micros);
-                }
+                let job = self.jobs.get_mut(&attempt.task.job)?;
+                job.on_started_at(attempt, at_micros);
+                Some(Cleanup::Moments(attempt))
             }
             Extra::EndedAt { attempt, at } => {
                 let at_micros = self.epoch_micros.saturating_add(at.0);
-                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                    job.on_ended_at(attempt, at_micros);
-                }
+                let job = self.jobs.get_mut(&attempt.task.job)?;
+                job.on_ended_at(attempt, at_micros);
+                Some(Cleanup::Moments(attempt))
             }
             Extra::Finished {
                 attempt,
                 counters,
                 part,
             } => {
-                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                    job.on_finished(attempt, counters, part);
-                }
+                let job = self.jobs.get_mut(&attempt.task.job)?;
+                job.on_finished(attempt, counters, part);
+                Some(Cleanup::Finished(attempt))
             }
             Extra::FailedOn { attempt, record } => {
-                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                    job.on_failed_record(attempt, *record);
-                }
+                let job = self.jobs.get_mut(&attempt.task.job)?;
+                job.on_failed_record(attempt, *record);
+                Some(Cleanup::FailedRecord(attempt))
             }
             Extra::Preempted {
                 worker,
@@ -354,28 +382,32 @@ impl CoordinatorState {
                 if self.is_current(worker, attempt) {
                     self.note_account(attempt, &account);
                 }
+                None
             }
             Extra::Printed { attempt, stderr } => {
-                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                    job.on_printed(attempt, stderr);
-                }
+                let job = self.jobs.get_mut(&attempt.task.job)?;
+                job.on_printed(attempt, stderr);
+                None
             }
             Extra::CommitBegun { job } => {
-                if let Some(job) = self.jobs.get_mut(&job) {
-                    job.commit_begun = true;
-                }
+                let job = self.jobs.get_mut(&job)?;
+                job.commit_begun = true;
+                None
             }
             Extra::Unrecorded { summary } => {
                 self.unrecorded.insert(summary.job, *summary);
                 if self.unrecorded.len() > UNRECORDED_MAX {
                     self.unrecorded.pop_first();
                 }
+                None
             }
             Extra::Settled { job, .. } => {
                 self.jobs.remove(&job);
+                None
             }
             Extra::ChainBegun { .. } | Extra::ChainOver { .. } | Extra::ChainSettled { .. } => {
                 self.note_chain(&extra);
+                None
             }
         }
     }
@@ -395,34 +427,34 @@ impl CoordinatorState {
                     events,
                     effects: effects.clone(),
                 };
-                recorded
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(batch);
+                lock(recorded).push(batch);
             }
             events = self.carry_out_all(effects);
         }
-        for extra in entry.extra {
-            match extra {
-                Extra::Lost { worker, .. } => {
-                    self.links.remove(&worker);
+        for cleanup in std::mem::take(&mut self.cleanups) {
+            self.clean_up(cleanup);
+        }
+    }
+
+    fn clean_up(&mut self, cleanup: Cleanup) {
+        match cleanup {
+            Cleanup::Link(worker) => {
+                self.links.remove(&worker);
+            }
+            Cleanup::Moments(attempt) => {
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.forget_moments(attempt);
                 }
-                Extra::StartedAt { attempt, .. } | Extra::EndedAt { attempt, .. } => {
-                    if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                        job.forget_moments(attempt);
-                    }
+            }
+            Cleanup::Finished(attempt) => {
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.forget_finished(attempt);
                 }
-                Extra::Finished { attempt, .. } => {
-                    if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                        job.forget_finished(attempt);
-                    }
+            }
+            Cleanup::FailedRecord(attempt) => {
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.forget_failed_record(attempt);
                 }
-                Extra::FailedOn { attempt, .. } => {
-                    if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                        job.forget_failed_record(attempt);
-                    }
-                }
-                _ => {}
             }
         }
     }

@@ -56,7 +56,8 @@ impl BucketClaim {
         bucket: Bucket,
         request: &ClaimRequest<'_>,
     ) -> Result<Box<BucketClaim>, JobError> {
-        let claim = BucketClaim::put(bucket, request).map_err(|error| error.of(request.output))?;
+        let claim = BucketClaim::put(bucket, request)
+            .map_err(|error| error.into_job_error(request.output))?;
         let claim = Box::new(claim);
         match claim.settle_in(request) {
             Ok(()) => Ok(claim),
@@ -104,7 +105,7 @@ impl BucketClaim {
     /// Prepares a claimed output.
     fn settle_in(&self, request: &ClaimRequest<'_>) -> Result<(), JobError> {
         self.look_again(request)
-            .map_err(|error| error.of(request.output))?;
+            .map_err(|error| error.into_job_error(request.output))?;
         if request.owner == Owner::Program {
             let work = self.paths.local_work();
             let made = DirBuilder::new()

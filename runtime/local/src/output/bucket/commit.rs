@@ -17,7 +17,7 @@ use napreduce_protocol::{ClaimToken, PendingUpload, PutCondition};
 use serde::{Deserialize, Serialize};
 
 use super::super::layout::{SUCCESS, is_part};
-use super::super::manifest::{CommittedPart, Manifest, Written};
+use super::super::manifest::{CommittedPart, Manifest, SuccessFile};
 use super::super::removal::in_shares;
 use super::super::trouble::Trouble;
 use super::place::{Bucket, INTENT};
@@ -55,7 +55,7 @@ pub(super) fn write_intent(
         .map(|part| part.report.name.as_str())
         .collect();
     let listed: BTreeSet<String> = match bucket.get(SUCCESS)? {
-        Some((text, _)) => Written::parse(&text).files().collect(),
+        Some((text, _)) => SuccessFile::parse(&text).files().collect(),
         None => BTreeSet::new(),
     };
     let mut replaced = BTreeMap::new();
@@ -81,7 +81,9 @@ pub(super) fn write_intent(
 
 /// Carries out the remaining steps of a claim's recorded intent.
 pub(super) fn roll_forward(bucket: &Bucket, token: ClaimToken) -> Result<(), Trouble> {
-    let written = bucket.get(SUCCESS)?.map(|(text, _)| Written::parse(&text));
+    let written = bucket
+        .get(SUCCESS)?
+        .map(|(text, _)| SuccessFile::parse(&text));
     if written
         .as_ref()
         .is_some_and(|written| written.claim == Some(token))

@@ -7,7 +7,7 @@ use napreduce_protocol::PutCondition;
 
 use super::super::holder::life_of;
 use super::super::layout::JobPaths;
-use super::super::obstacles::{LEASE_SECONDS, may_go};
+use super::super::obstacles::{LEASE_SECONDS, may_settle};
 use super::super::record::{ClaimRecord, Owner, Step};
 use super::super::request::ClaimRequest;
 use super::super::trouble::{ClaimError, Trouble};
@@ -70,7 +70,7 @@ pub(super) fn make_way(
                 {
                     return Err(ClaimError::InUse);
                 }
-                if !may_go(older.as_ref(), request) {
+                if !may_settle(older.as_ref(), request) {
                     let exists = is_occupied(bucket)? && !request.overwrite;
                     return Err(if exists {
                         ClaimError::Exists

@@ -25,7 +25,7 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     /// Returns the output of this name, if the program supports its store; the error is a hint for the user.
-    pub(crate) fn of(output: &Path) -> Result<Bucket, String> {
+    pub(crate) fn for_output(output: &Path) -> Result<Bucket, String> {
         let text = output
             .to_str()
             .ok_or_else(|| format!("{} is not UTF-8", output.display()))?;

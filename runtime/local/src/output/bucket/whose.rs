@@ -5,7 +5,7 @@ use std::path::Path;
 use napreduce_protocol::ClaimToken;
 
 use super::super::layout::SUCCESS;
-use super::super::manifest::Written;
+use super::super::manifest::SuccessFile;
 use super::super::record::ClaimRecord;
 use super::super::trouble::Trouble;
 use super::super::whose::Whose;
@@ -22,7 +22,10 @@ pub(super) fn whose(bucket: &Bucket, token: ClaimToken) -> Result<Whose, Trouble
             }),
         };
     }
-    match bucket.get(SUCCESS)?.map(|(text, _)| Written::parse(&text)) {
+    match bucket
+        .get(SUCCESS)?
+        .map(|(text, _)| SuccessFile::parse(&text))
+    {
         None => Ok(Whose::Gone),
         Some(written) if written.claim == Some(token) => Ok(Whose::Settled),
         Some(written) => Err(Trouble::Taken {

@@ -2,7 +2,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use napreduce_protocol::lock;
 
 use super::{Call, Disk};
 
@@ -75,33 +77,23 @@ impl DiskScript {
     /// Blocks calls until the result is dropped.
     pub fn stall(&self) -> Stall<'_> {
         Stall {
-            _answers: self.state.lock().unwrap_or_else(PoisonError::into_inner),
+            _answers: lock(&self.state),
         }
     }
 
     /// Returns the number of calls.
     pub fn calls(&self) -> usize {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .calls
+        lock(&self.state).calls
     }
 
     /// Returns whether the process was killed.
     pub fn is_dead(&self) -> bool {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .dead
+        lock(&self.state).dead
     }
 
     /// Returns all recorded operations.
     pub fn done(&self) -> Vec<Done> {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .done
-            .clone()
+        lock(&self.state).done.clone()
     }
 
     pub(super) fn run<T>(
@@ -109,7 +101,7 @@ impl DiskScript {
         call: Call<'_>,
         real: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if state.dead {
             return Err(io::Error::other("the process was killed"));
         }

@@ -33,42 +33,30 @@ impl Hierarchy {
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", getpid().as_raw_nonzero());
         if mounted.join("memory/memory.limit_in_bytes").exists() {
-            let parent = |controller: &str| {
-                let top = mounted.join(controller);
-                let own = group_of(membership, controller).map(|path| top.join(path));
-                own.filter(|path| path.is_dir()).unwrap_or(top)
-            };
-            let memory = parent("memory");
-            let pids = parent("pids");
-            for parent in [&memory, &pids] {
-                remove_stale(parent);
-                make(&parent.join(&name)).map_err(|error| error.to_string())?;
-            }
             return Ok(Hierarchy::First {
-                memory: memory.join(&name),
-                pids: pids.join(&name),
+                memory: make_in_first(mounted, membership, "memory", &name)?,
+                pids: make_in_first(mounted, membership, "pids", &name)?,
             });
         }
         let own = mounted.join(group_of(membership, "").unwrap_or_default());
         let controllers = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
-        if ["memory", "pids"]
-            .iter()
-            .any(|wanted| !controllers.split_whitespace().any(|one| one == *wanted))
-        {
+        let has = |wanted| controllers.split_whitespace().any(|name| name == wanted);
+        if !has("memory") || !has("pids") {
             return Err(format!(
                 "the control groups in {} lack the memory or pids controller",
                 own.display()
             ));
         }
-        let parent = delegated(&own).or_else(|why| {
-            switched_on(mounted)
-                .map(|()| mounted.to_owned())
-                .map_err(|_| why)
-        })?;
+        let parent = match take_delegated(&own) {
+            Ok(()) => own,
+            // Root may use the top group instead.
+            Err(_) if enable_controllers(mounted).is_ok() => mounted.to_owned(),
+            Err(why) => return Err(why),
+        };
         remove_stale(&parent);
         let folder = parent.join(&name);
         make(&folder).map_err(|error| error.to_string())?;
-        switched_on(&folder)?;
+        enable_controllers(&folder)?;
         Ok(Hierarchy::Second(folder))
     }
 
@@ -90,29 +78,54 @@ impl Hierarchy {
     }
 
     pub(super) fn make(&self, number: u32) -> io::Result<()> {
-        self.folders(number)
-            .iter()
-            .try_for_each(|folder| make(folder))
+        for folder in self.folders(number) {
+            make(&folder)?;
+        }
+        Ok(())
     }
 
     /// Removes the folders. One still in use stays and is removed by a later worker on this host.
     pub(super) fn remove(&self, made: u32) {
-        for folder in (0..made).flat_map(|number| self.folders(number)) {
-            let _ = fs::remove_dir(folder);
+        for number in 0..made {
+            for folder in self.folders(number) {
+                let _ = fs::remove_dir(folder);
+            }
         }
-        let all: &[&PathBuf] = match self {
-            Hierarchy::First { memory, pids } => &[memory, pids],
-            Hierarchy::Second(folder) => &[folder],
-        };
-        for folder in all {
-            let _ = fs::remove_dir(folder);
+        match self {
+            Hierarchy::First { memory, pids } => {
+                let _ = fs::remove_dir(memory);
+                let _ = fs::remove_dir(pids);
+            }
+            Hierarchy::Second(folder) => {
+                let _ = fs::remove_dir(folder);
+            }
         }
     }
 }
 
+/// Makes a worker's folder in the group that this process has for a version 1 controller, or else in the top one.
+fn make_in_first(
+    mounted: &Path,
+    membership: &str,
+    controller: &str,
+    name: &str,
+) -> Result<PathBuf, String> {
+    let mut parent = mounted.join(controller);
+    if let Some(group) = group_of(membership, controller) {
+        let own = parent.join(group);
+        if own.is_dir() {
+            parent = own;
+        }
+    }
+    remove_stale(&parent);
+    let folder = parent.join(name);
+    make(&folder).map_err(|error| error.to_string())?;
+    Ok(folder)
+}
+
 /// Converts a version 2 group that belongs to this process alone into one with subgroups: the process moves
 /// into one of them, since a group has either processes or subgroups.
-fn delegated(own: &Path) -> Result<PathBuf, String> {
+fn take_delegated(own: &Path) -> Result<(), String> {
     let processes = fs::read_to_string(own.join("cgroup.procs")).unwrap_or_default();
     let itself = getpid().as_raw_nonzero().to_string();
     if processes.lines().any(|process| process != itself) {
@@ -124,12 +137,11 @@ fn delegated(own: &Path) -> Result<PathBuf, String> {
     let leaf = own.join("napreduce-worker");
     make(&leaf).map_err(|error| error.to_string())?;
     write(&leaf, "cgroup.procs", &itself).map_err(|error| error.to_string())?;
-    switched_on(own)?;
-    Ok(own.to_owned())
+    enable_controllers(own)
 }
 
 /// Enables the memory and process controllers in the subgroups of a version 2 group.
-fn switched_on(group: &Path) -> Result<(), String> {
+fn enable_controllers(group: &Path) -> Result<(), String> {
     let on = fs::read_to_string(group.join("cgroup.subtree_control")).unwrap_or_default();
     for controller in ["memory", "pids"] {
         if !on.split_whitespace().any(|name| name == controller) {
@@ -143,11 +155,7 @@ fn switched_on(group: &Path) -> Result<(), String> {
 /// Removes the folders of a killed worker; its tasks died with it.
 fn remove_stale(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let process = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
-        let Some(process) = process.and_then(Pid::from_raw) else {
+        let Some(process) = entry.file_name().to_str().and_then(worker_process) else {
             continue;
         };
         // A process of another user is alive as well.
@@ -161,6 +169,13 @@ fn remove_stale(parent: &Path) {
     }
 }
 
+/// Returns the process of the worker whose folder has this name.
+fn worker_process(folder: &str) -> Option<Pid> {
+    let numbers = folder.strip_prefix(PREFIX)?;
+    let process = numbers.split('-').next()?;
+    Pid::from_raw(process.parse().ok()?)
+}
+
 pub(super) fn own_membership() -> String {
     fs::read_to_string("/proc/self/cgroup").unwrap_or_default()
 }
@@ -168,15 +183,16 @@ pub(super) fn own_membership() -> String {
 /// Returns the path of the group of a version 1 controller, or of version 2 for an empty name, without its
 /// leading slash.
 pub(in crate::process) fn group_of<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
-    membership.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let controllers = fields.next()?;
-        let path = fields.next()?;
-        controllers
-            .split(',')
-            .any(|name| name == controller)
-            .then(|| path.trim_start_matches('/'))
-    })
+    for line in membership.lines() {
+        // `4:memory,hugetlb:/user.slice`
+        let fields: Vec<&str> = line.splitn(3, ':').collect();
+        if let [_, controllers, path] = fields[..]
+            && controllers.split(',').any(|name| name == controller)
+        {
+            return Some(path.trim_start_matches('/'));
+        }
+    }
+    None
 }
 
 fn make(folder: &Path) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! Errors of processes that ended without reporting an outcome.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use napreduce_engine::FaultPlace;
@@ -7,27 +8,34 @@ use napreduce_protocol::TaskError;
 
 use crate::process::describe_exit;
 
-/// Returns the error of a process that ended by itself. SIGKILL comes from outside: from a user, or from the
-/// kernel when memory is short, which prefers suspended processes. Every other end is the task's own fault.
-pub(super) fn end_without_outcome(
-    status: ExitStatus,
-    stopped: bool,
-    short_of_memory: bool,
-) -> TaskError {
-    use std::os::unix::process::ExitStatusExt;
-    let message = describe_exit(status);
-    if status.signal() != Some(libc::SIGKILL) {
-        return TaskError::task(message);
-    }
-    match (stopped, short_of_memory) {
-        (true, _) => TaskError::retryable(format!("{message} while suspended"))
-            .at(FaultPlace::HostMemory),
-        (false, true) => TaskError::retryable(format!(
-            "{message}; the kernel killed processes on this host for lack of memory: lower --task-memory, or give the \
-             worker fewer slots"
-        ))
-        .at(FaultPlace::TaskMemory),
-        (false, false) => TaskError::retryable(message),
+/// The end of a process that did not report an outcome.
+pub(super) struct Death {
+    pub(super) status: ExitStatus,
+    pub(super) while_stopped: bool,
+    /// Whether the kernel has killed processes on this host for lack of memory since it was started.
+    pub(super) after_oom_kill: bool,
+}
+
+impl Death {
+    /// Returns the error of the attempt. SIGKILL comes from outside: from a user, or from the kernel when memory is
+    /// short, which prefers suspended processes. Every other end is the task's own fault.
+    pub(super) fn error(&self) -> TaskError {
+        let message = describe_exit(self.status);
+        if self.status.signal() != Some(libc::SIGKILL) {
+            return TaskError::task(message);
+        }
+        if self.while_stopped {
+            let error = TaskError::retryable(format!("{message} while suspended"));
+            return error.at(FaultPlace::HostMemory);
+        }
+        if self.after_oom_kill {
+            let error = TaskError::retryable(format!(
+                "{message}; the kernel killed processes on this host for lack of memory: lower --task-memory, or give \
+                 the worker fewer slots"
+            ));
+            return error.at(FaultPlace::TaskMemory);
+        }
+        TaskError::retryable(message)
     }
 }
 

@@ -23,7 +23,7 @@ use std::{fs, io};
 use napreduce_engine::{AttemptId, FailureClass, FaultPlace, Order, Report};
 use napreduce_protocol::{
     CounterValues, MapInput, PartOutput, PreemptionAccount, ReduceWork, StorageScheme,
-    TaskDescription, TaskError, ToTask, Work,
+    TaskDescription, TaskError, ToTask, Work, WorkerNews, WorkerReport,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
@@ -39,23 +39,13 @@ use super::start_error::explain_start;
 use crate::clock::now;
 use crate::process::{Launch, Processes};
 
-/// An event of a supervised attempt.
+/// An event of an attempt for the worker's loop. Reports do not pass through the loop.
 #[derive(Debug)]
 pub(super) enum AttemptEvent {
     Progressed {
         bytes_done: u64,
         bytes_total: u64,
     },
-    /// A report; `Suspended` only after the kernel has confirmed the stop, since it frees the slot.
-    Reported {
-        report: Report,
-        /// When it happened.
-        at: Instant,
-    },
-    /// The cost of a preemption or of the return from one.
-    Accounted(PreemptionAccount),
-    /// Another party requests its suspension.
-    SuspendWanted,
     Ended {
         end: AttemptEnd,
         /// When its process had ended.
@@ -111,6 +101,8 @@ pub(super) struct Supervision {
     pub(super) admission: Arc<Admission>,
     /// Orders, with the locations of announced inputs.
     pub(super) orders: UnboundedReceiver<(Order, Vec<MapInput>)>,
+    /// Reports to the coordinator.
+    pub(super) news: UnboundedSender<WorkerNews>,
     pub(super) events: UnboundedSender<(AttemptId, AttemptEvent)>,
 }
 
@@ -207,7 +199,7 @@ impl Supervision {
             AttemptEnd::Failed(error) if is_blamed_on_input(&error) => {
                 let mut parts = task.split.parts.clone();
                 // The task has already reported errors of objects.
-                parts.retain(|part| StorageScheme::of(&part.path).is_none());
+                parts.retain(|part| StorageScheme::from_path(&part.path).is_none());
                 let opening = move || {
                     parts
                         .into_iter()
@@ -259,8 +251,32 @@ impl Supervision {
         Some(scratch.clone())
     }
 
+    /// Reports a change of the attempt; `Suspended` only after the kernel has confirmed the stop, since it frees the
+    /// slot.
     fn report(&self, report: Report) {
-        self.send(AttemptEvent::Reported { report, at: now() });
+        let attempt = self.description.attempt;
+        self.send_report(WorkerReport::Happened { attempt, report });
+    }
+
+    /// Reports the cost of a preemption or of the return from one.
+    fn account(&self, account: PreemptionAccount) {
+        let attempt = self.description.attempt;
+        self.send_report(WorkerReport::Preempted { attempt, account });
+    }
+
+    /// Reports that another party requests the attempt's suspension.
+    fn want_suspend(&self) {
+        let attempt = self.description.attempt;
+        self.send_report(WorkerReport::SuspendWanted { attempt });
+    }
+
+    fn send_report(&self, report: WorkerReport) {
+        tracing::debug!(target: "worker", "{report:?}");
+        // If nobody listens, the worker was dropped together with this attempt.
+        let _ = self.news.send(WorkerNews::Report {
+            at: now().into_std(),
+            report,
+        });
     }
 
     fn send(&self, event: AttemptEvent) {

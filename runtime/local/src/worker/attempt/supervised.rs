@@ -11,7 +11,7 @@ use std::time::Duration;
 use napreduce_engine::{Order, Report};
 use napreduce_protocol::{
     FromTask, MapInput, PROTOCOL_VERSION, PartOutput, Preempted, PreemptionAccount, TaskError,
-    ToTask,
+    ToTask, whole_micros, whole_nanos,
 };
 use tokio::io::Interest;
 use tokio::time::Instant;
@@ -19,13 +19,13 @@ use tokio::time::Instant;
 use super::super::hang::HangWatch;
 use super::super::isolation::Bounds;
 use super::super::ticks::ticks;
-use super::end::{end_without_outcome, with_bounds};
+use super::end::{Death, with_bounds};
 use super::line::ControlLine;
 use super::preemption::{Input, Preemption, Stage, Step};
-use super::suspension::{Occurrence, Suspension};
+use super::suspension::Suspension;
 use super::{AttemptEnd, AttemptEvent, Supervision};
 use crate::clock::now;
-use crate::process::{ChildEvent, TaskProcess};
+use crate::process::TaskProcess;
 
 /// Maximum interval between truncations of an attempt's logs.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);
@@ -43,8 +43,6 @@ pub(super) struct Supervised {
     deferred: Vec<MapInput>,
     /// Time of the kill order and the memory held then.
     killed: Option<(Instant, PreemptionAccount)>,
-    /// The descendant that kept the last suspend from being complete.
-    obstacle: Option<String>,
     saved_bytes: u64,
     part: Option<PartOutput>,
     outcome: Option<AttemptEnd>,
@@ -67,7 +65,6 @@ impl Supervised {
             suspension: Suspension::new(&supervision.description, &supervision.admission),
             deferred: Vec::new(),
             killed: None,
-            obstacle: None,
             saved_bytes: 0,
             part: None,
             outcome: None,
@@ -89,7 +86,12 @@ impl Supervised {
                     }
                     Some((order, inputs)) => self.follow(order, inputs, supervision),
                 },
-                occurrence = self.suspension.next() => self.on_occurrence(occurrence, supervision),
+                input = self.suspension.next() => match input {
+                    Ok(input) => self.step(input, supervision),
+                    Err(error) => self.give_up(&format!(
+                        "cannot see whether the task process stopped: {error}"
+                    )),
+                },
                 ready = control.ready(interest.unwrap_or(Interest::READABLE)), if interest.is_some() => {
                     let exchanged = ready.and_then(|_| self.line.send_waiting(self.process.control()));
                     if let Err(error) = exchanged {
@@ -175,24 +177,6 @@ impl Supervised {
         self.step(Input::Ordered(order), supervision);
     }
 
-    fn on_occurrence(&mut self, occurrence: Occurrence, supervision: &Supervision) {
-        match occurrence {
-            Occurrence::GraceOver => self.step(Input::GraceOver, supervision),
-            Occurrence::Changed(ChildEvent::Stopped) => self.step(Input::Stopped, supervision),
-            Occurrence::StillRuns(what) => {
-                self.obstacle = Some(what);
-                self.step(Input::StillRuns, supervision);
-            }
-            Occurrence::Changed(ChildEvent::Continued) => self.step(Input::Continued, supervision),
-            // The end of the process is detected separately.
-            Occurrence::Changed(ChildEvent::Ended) | Occurrence::PagedOut => {}
-            Occurrence::Prefetched => self.resume(),
-            Occurrence::Unwatchable(error) => self.give_up(&format!(
-                "cannot see whether the task process stopped: {error}"
-            )),
-        }
-    }
-
     /// Carries out the steps that follow from an input, and ensures that a stopped process is watched.
     fn step(&mut self, input: Input, supervision: &Supervision) {
         let before = self.preemption.stage();
@@ -201,9 +185,11 @@ impl Supervised {
             .preemption
             .on(input, &|| self.suspension.wants_self_paging(process))
         {
-            Ok(steps) => steps
-                .into_iter()
-                .for_each(|step| self.take(step, supervision)),
+            Ok(steps) => {
+                for step in steps {
+                    self.take(step, supervision);
+                }
+            }
             Err(illegal) => {
                 self.suspension.forget_order();
                 tracing::warn!(target: "worker", "{illegal}");
@@ -244,19 +230,19 @@ impl Supervised {
                     Report::SuspendedAtWork
                 });
             }
-            Step::Continue { .. } => {
+            Step::Prefetch => {
                 if !self.suspension.begin_prefetch(process) {
-                    self.resume();
+                    self.step(Input::Prefetched, supervision);
                 }
             }
+            Step::Continue => self.resume(),
             Step::ReportResumed => {
                 self.account(Preempted::Resumed, supervision);
                 supervision.report(Report::Resumed);
             }
-            Step::ReportRefused => {
+            Step::ReportRefused { obstacle } => {
                 self.suspension.drop_order();
-                let unknown = || "its process did not stop".to_owned();
-                let reason = self.obstacle.take().unwrap_or_else(unknown);
+                let reason = obstacle.unwrap_or_else(|| "its process did not stop".to_owned());
                 supervision.report(Report::SuspendRefused { reason });
             }
         }
@@ -265,7 +251,7 @@ impl Supervised {
     /// Sends the resume message with the stopped time before SIGCONT, so that the task reads it first.
     fn resume(&mut self) {
         let stopped = self.suspension.on_continue(&*self.process);
-        let suspended_nanos = u64::try_from(stopped.as_nanos()).unwrap_or(u64::MAX);
+        let suspended_nanos = whole_nanos(stopped);
         let epoch = self.preemption.epoch;
         self.send(&ToTask::Resume {
             epoch,
@@ -384,13 +370,13 @@ impl Supervised {
             FromTask::RestoreRefused { reason } => {
                 self.account(Preempted::RestoreRefused(reason), supervision);
             }
-            FromTask::StopSignalled => supervision.send(AttemptEvent::SuspendWanted),
+            FromTask::StopSignalled => supervision.want_suspend(),
         }
     }
 
     fn account(&mut self, what: Preempted, supervision: &Supervision) {
         let account = self.suspension.take_account(what, Some(self.process.id()));
-        supervision.send(AttemptEvent::Accounted(account));
+        supervision.account(account);
     }
 
     /// Kills a process that cannot be understood or watched.
@@ -410,12 +396,11 @@ impl Supervised {
         // A killed process needs a moment to end; after an error the reaping waits for it.
         let _ = self.process.ended().await;
         while self.receive(supervision) {}
-        let moved = self
-            .suspension
-            .take_last_account(self.process.id())
-            .filter(|_| self.killed.is_none());
-        if let Some(account) = moved {
-            supervision.send(AttemptEvent::Accounted(account));
+        let moved = self.suspension.take_last_account(self.process.id());
+        if let Some(account) = moved
+            && self.killed.is_none()
+        {
+            supervision.account(account);
         }
         let reaped = self.process.reap();
         let stopped = self.preemption.is_stopped();
@@ -426,12 +411,12 @@ impl Supervised {
             (Some(AttemptEnd::Checkpointed), ..) => {
                 let mut account = self.suspension.take_account(Preempted::Checkpointed, None);
                 account.checkpoint_bytes = self.saved_bytes;
-                supervision.send(AttemptEvent::Accounted(account));
+                supervision.account(account);
                 AttemptEnd::Checkpointed
             }
             (_, Some((since, mut account)), _) => {
-                account.micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
-                supervision.send(AttemptEvent::Accounted(account));
+                account.micros = whole_micros(since.elapsed());
+                supervision.account(account);
                 AttemptEnd::Killed
             }
             (Some(AttemptEnd::Failed(error)), ..) => {
@@ -439,9 +424,12 @@ impl Supervised {
             }
             (Some(outcome), ..) => outcome,
             (None, None, Ok(status)) => {
-                let short = supervision.processes.oom_kills() > self.oom_kills;
-                let error = end_without_outcome(status, stopped, short);
-                AttemptEnd::Failed(exceeded.unwrap_or(error))
+                let death = Death {
+                    status,
+                    while_stopped: stopped,
+                    after_oom_kill: supervision.processes.oom_kills() > self.oom_kills,
+                };
+                AttemptEnd::Failed(exceeded.unwrap_or_else(|| death.error()))
             }
             (None, None, Err(error)) => AttemptEnd::Failed(TaskError::retryable(format!(
                 "cannot reap the task process: {error}"

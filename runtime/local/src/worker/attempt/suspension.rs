@@ -8,17 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use napreduce_engine::AttemptId;
-use napreduce_protocol::{Preempted, PreemptionAccount, TaskDescription};
+use napreduce_protocol::{
+    Preempted, PreemptionAccount, TaskDescription, whole_micros, whole_millis,
+};
 use napreduce_task::Paging;
 use rustix::process::Pid;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::super::admission::{Admission, SuspendRefusal};
 use super::super::configuration::PageOut;
+use super::preemption::Input;
 use super::swap::SwapAccount;
 use crate::clock::now;
-use crate::process::{Awaited, Change, ChildEvent, ProcessMemory, TaskProcess};
+use crate::process::{Awaited, ChildEvent, ProcessMemory, TaskProcess};
 
 /// Interval after which an unconfirmed SIGSTOP is sent again; another process may have sent SIGCONT.
 const STOP_AGAIN: Duration = Duration::from_secs(1);
@@ -29,22 +32,6 @@ const PREFETCH_BYTES_MIN: u64 = 1 << 20;
 /// Grace after a resume, in addition to the time to read memory back from a slow disk.
 const RESUME_GRACE: Duration = Duration::from_secs(2);
 const SWAP_BYTES_PER_SECOND: u64 = 100_000_000;
-
-/// The result of [`Suspension::next`].
-#[derive(Debug)]
-pub(super) enum Occurrence {
-    /// The grace period is over.
-    GraceOver,
-    Changed(ChildEvent),
-    /// The process is stopped, but this descendant is not.
-    StillRuns(String),
-    /// Prefetching is complete or as far as possible.
-    Prefetched,
-    /// Paging out is complete or as far as possible.
-    PagedOut,
-    /// The process cannot be watched.
-    Unwatchable(io::Error),
-}
 
 /// Memory that is being paged out or in.
 #[derive(Debug)]
@@ -71,7 +58,7 @@ pub(super) struct Suspension {
     paged_in: Option<Pid>,
     oom_before: Option<i32>,
     timer: Option<Pin<Box<Sleep>>>,
-    change: Option<(Awaited, JoinHandle<io::Result<Change>>)>,
+    change: Option<(Awaited, JoinHandle<io::Result<ChildEvent>>)>,
     moving: Option<Moving>,
     notes: Vec<String>,
 }
@@ -256,13 +243,12 @@ impl Suspension {
             + self
                 .stopped_since
                 .map_or(Duration::ZERO, |since| since.elapsed());
-        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let (swapped_out_bytes, swapped_in_bytes) = self.swap.take();
         PreemptionAccount {
             what,
-            micros: u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX),
-            active_millis: millis(self.launched.elapsed().saturating_sub(stopped)),
-            suspended_millis: millis(stopped),
+            micros: whole_micros(since.elapsed()),
+            active_millis: whole_millis(self.launched.elapsed().saturating_sub(stopped)),
+            suspended_millis: whole_millis(stopped),
             resident_bytes: memory.resident,
             swapped_bytes: memory.swapped,
             swapped_out_bytes,
@@ -317,64 +303,60 @@ impl Suspension {
         }
     }
 
-    /// Waits for the next occurrence, if one is pending. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Occurrence {
-        let Suspension {
-            timer,
-            change,
-            moving,
-            ..
-        } = self;
-        let occurrence = tokio::select! {
-            biased;
-            result = awaiting(change.as_mut().map(|(_, waiting)| waiting)) => self.on_changed(result),
-            result = awaiting(moving.as_mut().map(|moving| &mut moving.done)) => {
-                return self.on_moved(result);
-            }
-            () = over(timer) => Occurrence::GraceOver,
-        };
-        match &occurrence {
-            Occurrence::GraceOver => self.timer = None,
-            _ => self.change = None,
-        }
-        occurrence
-    }
-
-    fn on_changed(
-        &mut self,
-        result: Result<io::Result<Change>, tokio::task::JoinError>,
-    ) -> Occurrence {
-        match result {
-            Ok(Ok(Change {
-                running: Some(what),
+    /// Waits for the next input of the state machine, for ever if none is pending. Cancel-safe.
+    ///
+    /// # Errors
+    /// Fails if the process cannot be watched.
+    pub(super) async fn next(&mut self) -> io::Result<Input> {
+        loop {
+            let Suspension {
+                timer,
+                change,
+                moving,
                 ..
-            })) => Occurrence::StillRuns(what),
-            Ok(Ok(Change {
-                event,
-                running: None,
-            })) => Occurrence::Changed(event),
-            Ok(Err(error)) => Occurrence::Unwatchable(error),
-            Err(error) => Occurrence::Unwatchable(io::Error::other(error)),
+            } = self;
+            tokio::select! {
+                biased;
+                changed = awaiting(change.as_mut().map(|(_, waiting)| waiting)) => {
+                    self.change = None;
+                    match changed?? {
+                        ChildEvent::Stopped => return Ok(Input::Stopped),
+                        ChildEvent::StillRuns { descendant } => {
+                            return Ok(Input::StillRuns { descendant });
+                        }
+                        ChildEvent::Continued => return Ok(Input::Continued),
+                        // The end of the process is detected separately.
+                        ChildEvent::Ended => {}
+                    }
+                }
+                moved = awaiting(moving.as_mut().map(|moving| &mut moving.done)) => {
+                    if let Some(Paging::In) = self.on_moved(moved) {
+                        return Ok(Input::Prefetched);
+                    }
+                }
+                () = over(timer) => {
+                    self.timer = None;
+                    return Ok(Input::GraceOver);
+                }
+            }
         }
     }
 
-    fn on_moved(&mut self, result: Result<io::Result<u64>, tokio::task::JoinError>) -> Occurrence {
-        let paging = self.moving.take().map(|moving| moving.paging);
+    /// Takes the result of paging, which is complete or as far as possible; returns its direction.
+    fn on_moved(&mut self, result: Result<io::Result<u64>, JoinError>) -> Option<Paging> {
+        let moving = self.moving.take()?;
         let read_back = matches!(&result, Ok(Ok(bytes)) if *bytes >= self.swap.swapped());
         if let Ok(Err(error)) = result {
             self.note(format!("cannot page memory: {error}"));
         }
-        match paging {
-            Some(Paging::In) => {
-                if let Some(process) = self.paged_in.take().filter(|_| read_back)
-                    && let Ok(memory) = self.admission.processes.memory_of(process)
-                {
-                    self.swap.read_back(memory);
-                }
-                Occurrence::Prefetched
-            }
-            _ => Occurrence::PagedOut,
+        if moving.paging == Paging::In
+            && let Some(process) = self.paged_in.take()
+            && read_back
+            && let Ok(memory) = self.admission.processes.memory_of(process)
+        {
+            self.swap.read_back(memory);
         }
+        Some(moving.paging)
     }
 }
 
@@ -392,7 +374,7 @@ impl Moving {
 }
 
 /// Never resolves if there is no handle.
-async fn awaiting<T>(handle: Option<&mut JoinHandle<T>>) -> Result<T, tokio::task::JoinError> {
+async fn awaiting<T>(handle: Option<&mut JoinHandle<T>>) -> Result<T, JoinError> {
     match handle {
         Some(handle) => handle.await,
         None => std::future::pending().await,

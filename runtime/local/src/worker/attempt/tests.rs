@@ -10,7 +10,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use super::super::configuration::SuspendRules;
 use super::super::scripted::{Request, ScriptedMachine, ScriptedTask};
 use super::*;
-use crate::process::{Change, ChildEvent, SpareMemory};
+use crate::process::{ChildEvent, SpareMemory};
 
 const ATTEMPT: AttemptId = AttemptId {
     task: TaskId {
@@ -25,17 +25,20 @@ const ATTEMPT: AttemptId = AttemptId {
 struct RunningAttempt {
     task: ScriptedTask,
     orders: UnboundedSender<(Order, Vec<MapInput>)>,
+    news: UnboundedReceiver<WorkerNews>,
     events: UnboundedReceiver<(AttemptId, AttemptEvent)>,
 }
 
 impl RunningAttempt {
     async fn start(machine: ScriptedMachine, task: ScriptedTask) -> RunningAttempt {
         let (orders, inbox) = unbounded_channel();
+        let (reports, news) = unbounded_channel();
         let (sender, events) = unbounded_channel();
-        tokio::spawn(supervision(machine, inbox, sender).run());
+        tokio::spawn(supervision(machine, inbox, reports, sender).run());
         let mut attempt = RunningAttempt {
             task,
             orders,
+            news,
             events,
         };
         assert!(matches!(attempt.task.receive().await, ToTask::Start(_)));
@@ -56,17 +59,24 @@ impl RunningAttempt {
         self.events.recv().await.expect("an event").1
     }
 
+    async fn worker_report(&mut self) -> WorkerReport {
+        match self.news.recv().await.expect("a report") {
+            WorkerNews::Report { report, .. } => report,
+            news => panic!("{news:?}"),
+        }
+    }
+
     async fn report(&mut self) -> Report {
-        match self.event().await {
-            AttemptEvent::Reported { report, .. } => report,
-            event => panic!("{event:?}"),
+        match self.worker_report().await {
+            WorkerReport::Happened { report, .. } => report,
+            other => panic!("{other:?}"),
         }
     }
 
     async fn account(&mut self) -> Preempted {
-        match self.event().await {
-            AttemptEvent::Accounted(account) => account.what,
-            event => panic!("{event:?}"),
+        match self.worker_report().await {
+            WorkerReport::Preempted { account, .. } => account.what,
+            other => panic!("{other:?}"),
         }
     }
 
@@ -78,6 +88,7 @@ impl RunningAttempt {
 fn supervision(
     machine: ScriptedMachine,
     orders: UnboundedReceiver<(Order, Vec<MapInput>)>,
+    news: UnboundedSender<WorkerNews>,
     events: UnboundedSender<(AttemptId, AttemptEvent)>,
 ) -> Supervision {
     let processes: Arc<dyn Processes> = Arc::new(machine);
@@ -99,6 +110,7 @@ fn supervision(
         processes,
         marks: Vec::new(),
         orders,
+        news,
         events,
     }
 }
@@ -155,16 +167,13 @@ async fn suspend_is_reported_after_confirmed_stop() {
     });
     assert_eq!(attempt.request().await, Request::Suspend);
     assert!(
-        attempt.events.try_recv().is_err(),
+        attempt.news.try_recv().is_err(),
         "the stop is not confirmed"
     );
     attempt
         .task
         .changes
-        .send(Change {
-            event: ChildEvent::Stopped,
-            running: None,
-        })
+        .send(ChildEvent::Stopped)
         .expect("the worker waits");
     assert_eq!(attempt.account().await, Preempted::Suspended);
     assert_eq!(attempt.report().await, Report::Suspended);
@@ -197,9 +206,8 @@ async fn attempt_with_a_running_descendant_continues_and_refuses_the_suspend() {
     });
     assert_eq!(attempt.request().await, Request::Suspend);
     let reason = "process 7 (sleep) in state D did not stop within 2s".to_owned();
-    let incomplete = Change {
-        event: ChildEvent::Stopped,
-        running: Some(reason.clone()),
+    let incomplete = ChildEvent::StillRuns {
+        descendant: reason.clone(),
     };
     attempt
         .task
@@ -211,7 +219,7 @@ async fn attempt_with_a_running_descendant_continues_and_refuses_the_suspend() {
         attempt.task.receive().await,
         ToTask::Resume { epoch: 1, .. }
     ));
-    assert!(attempt.events.try_recv().is_err(), "it does not run yet");
+    assert!(attempt.news.try_recv().is_err(), "it does not run yet");
     attempt.task.send(&FromTask::Resumed { epoch: 1 });
     assert_eq!(attempt.report().await, Report::SuspendRefused { reason });
     attempt.order(Order::Suspend { attempt: ATTEMPT });
@@ -235,14 +243,10 @@ async fn suspended_attempt_with_a_running_descendant_is_stopped_again() {
         saves: true,
     });
     assert_eq!(attempt.request().await, Request::Suspend);
-    let stopped = || Change {
-        event: ChildEvent::Stopped,
-        running: None,
-    };
     attempt
         .task
         .changes
-        .send(stopped())
+        .send(ChildEvent::Stopped)
         .expect("the worker waits");
     assert_eq!(attempt.account().await, Preempted::Suspended);
     assert_eq!(attempt.report().await, Report::Suspended);
@@ -254,7 +258,7 @@ async fn suspended_attempt_with_a_running_descendant_is_stopped_again() {
         attempt
             .task
             .changes
-            .send(stopped())
+            .send(ChildEvent::Stopped)
             .expect("the worker waits");
     }
     attempt.order(Order::Resume { attempt: ATTEMPT });
@@ -308,8 +312,9 @@ async fn attempt_without_process_fails_with_start_error() {
             .expect("the only process"),
     );
     let (_orders, inbox) = unbounded_channel();
+    let (reports, _news) = unbounded_channel();
     let (sender, mut events) = unbounded_channel();
-    let supervision = supervision(machine, inbox, sender);
+    let supervision = supervision(machine, inbox, reports, sender);
     supervision.run().await;
     match events.recv().await {
         Some((

@@ -69,7 +69,7 @@ impl CheckpointObjects {
     ///
     /// # Errors
     /// Returns a hint for the user if the program does not support this store.
-    pub fn of(prefix: &Path) -> Result<CheckpointObjects, String> {
+    pub fn open(prefix: &Path) -> Result<CheckpointObjects, String> {
         let stores = crate::object_stores(prefix)?;
         let text = prefix
             .to_str()

@@ -48,8 +48,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::answers::samples::summary;
-    use crate::answers::{CurrentJob, JobAnswer};
+    use napreduce_answers::samples::summary;
+    use napreduce_answers::{CurrentJob, JobAnswer};
 
     #[test]
     fn fields_selects_the_named_fields_only() {

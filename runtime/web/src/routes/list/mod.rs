@@ -13,13 +13,13 @@ use sort::SortField;
 
 use super::call::{Call, Reply, names_of, object_of};
 use super::route::{Form, QueryField, Route, number, one_of};
-use crate::answers::{
+use crate::clock::now_millis;
+use crate::problem::Problem;
+use napreduce_answers::{
     AttemptAnswer, CsvColumns, EventAnswer, FailureAnswer, FlowAnswer, GroupAnswer, JobAnswer,
     PerformanceAnswer, PreemptionAnswer, TaskRow, TaskRowAnswer, TaskTotals, WorkerAnswer,
     WorkerChangeAnswer,
 };
-use crate::clock::now_millis;
-use crate::problem::Problem;
 
 const LIMIT: usize = 100;
 const LIMIT_MAX: usize = 10_000;

@@ -8,10 +8,10 @@ use napreduce_protocol::{
     WorkerSample, WorkerSummary,
 };
 
-use crate::answers::{
+use crate::problem::Problem;
+use napreduce_answers::{
     FailureAnswer, FlowAnswer, GroupAnswer, PerformanceAnswer, PreemptionAnswer, TaskRow,
 };
-use crate::problem::Problem;
 
 /// The value that items are compared by. All keys of a field have the same variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -361,7 +361,7 @@ mod tests {
     use napreduce_protocol::JobPhase;
 
     use super::*;
-    use crate::answers::samples::job;
+    use napreduce_answers::samples::job;
 
     fn sorted(wanted: &str, now_millis: Option<u64>) -> Vec<u32> {
         let mut jobs = [

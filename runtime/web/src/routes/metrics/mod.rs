@@ -18,11 +18,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::table::all_routes;
-use crate::answers::{SlotsInUse, StatusAnswer, WarningAnswer};
 use crate::context::Web;
 use crate::labels::{Labels, label};
 use crate::problem::Problem;
 use crate::source::{PageSource, SourceError};
+use napreduce_answers::{SlotsInUse, StatusAnswer, WarningAnswer};
 
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 

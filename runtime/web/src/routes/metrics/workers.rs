@@ -88,7 +88,7 @@ mod tests {
     use prometheus_client::encoding::text::encode;
 
     use super::*;
-    use crate::answers::samples::worker;
+    use napreduce_answers::samples::worker;
 
     #[test]
     fn surplus_workers_share_one_series() {

@@ -12,14 +12,16 @@ use std::time::{Duration, Instant};
 use napreduce_engine::{
     AttemptId, JobId, Primitive, Reason, ReasonCode, TaskId, TaskKind, WorkerId,
 };
+use napreduce_protocol::requests::{
+    ChangeJob, CommandJob, CommandTask, DrainWorker, KillJob, UndrainWorker,
+};
 use napreduce_protocol::{
     AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary,
     LogStream, PhaseProgress, PreemptionEnd, PreemptionSummary, QueueListing, QueueSlots,
     QueueSummary, Secret, SlotsWanted, TaskSummary, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 use napreduce_web::{
-    OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, WhatIfSettings,
-    token,
+    PageSource, SourceError, WebRole, WebServer, WebSettings, WhatIfSettings, token,
 };
 use tempfile::TempDir;
 
@@ -72,6 +74,31 @@ impl Jobs {
         let active = active.map(|number| summary(number, JobPhase::Running));
         active.chain([summary(1, JobPhase::Succeeded)]).collect()
     }
+}
+
+impl Jobs {
+    fn record(&self, order: String) {
+        self.orders.lock().expect("no test panicked").push(order);
+    }
+
+    /// Refuses an unknown job with a text only, as a coordinator does.
+    fn check_job(&self, job: JobId) -> Result<(), SourceError> {
+        if self.job(job).is_err() {
+            return Err(SourceError::Refused(format!(
+                "there is no {job}; see: nap job list"
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn check_worker(worker: WorkerId) -> Result<(), SourceError> {
+    if worker != WorkerId(1) {
+        return Err(SourceError::Refused(format!(
+            "there is no {worker}; see: nap worker list"
+        )));
+    }
+    Ok(())
 }
 
 impl PageSource for Jobs {
@@ -194,40 +221,66 @@ impl PageSource for Jobs {
             .collect())
     }
 
-    fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError> {
-        // A coordinator refuses unknown objects with a text only.
-        let refused = |why: String| Err(SourceError::Refused(why));
-        match *order {
-            OperatorCommand::KillJob(job)
-            | OperatorCommand::ChangeJob(job, _)
-            | OperatorCommand::Job(job, _)
-            | OperatorCommand::Task {
-                task: TaskId { job, .. },
-                attempt: None,
-                ..
-            } if self.job(job).is_err() => {
-                return refused(format!("there is no {job}; see: nap job list"));
-            }
-            OperatorCommand::Task { task, attempt, .. }
-                if task.index > 0
-                    || task.kind == TaskKind::Reduce
-                    || attempt.is_some_and(|number| number > 1) =>
-            {
-                return refused(format!("{} has no task {task}", task.job));
-            }
-            OperatorCommand::Drain { worker, .. } | OperatorCommand::Undrain(worker)
-                if worker != WorkerId(1) =>
-            {
-                return refused(format!("there is no {worker}; see: nap worker list"));
-            }
-            OperatorCommand::KillJob(JobId(1)) => return refused("job_0001 has ended".to_owned()),
-            _ => {}
+    fn kill_job(&self, request: KillJob) -> Result<(), SourceError> {
+        let KillJob { job, reason } = request;
+        self.check_job(job)?;
+        if job == JobId(1) {
+            return Err(SourceError::Refused("job_0001 has ended".to_owned()));
         }
-        self.orders
-            .lock()
-            .expect("no test panicked")
-            .push(format!("{order:?}: {reason}"));
+        self.record(format!("KillJob({job:?}): {reason}"));
+        Ok(())
+    }
+
+    fn command_job(&self, request: CommandJob) -> Result<(), SourceError> {
+        let CommandJob {
+            job,
+            command,
+            reason,
+        } = request;
+        self.check_job(job)?;
+        self.record(format!("Job({job:?}, {command:?}): {reason}"));
+        Ok(())
+    }
+
+    fn change_job(&self, request: ChangeJob) -> Result<(), SourceError> {
+        let ChangeJob {
+            job,
+            change,
+            reason,
+        } = request;
+        self.check_job(job)?;
+        self.record(format!("ChangeJob({job:?}, {change:?}): {reason}"));
+        Ok(())
+    }
+
+    fn command_task(&self, request: CommandTask) -> Result<Vec<AttemptId>, SourceError> {
+        let CommandTask { task, attempt, .. } = request;
+        if attempt.is_none() {
+            self.check_job(task.job)?;
+        }
+        if task.index > 0
+            || task.kind == TaskKind::Reduce
+            || attempt.is_some_and(|number| number > 1)
+        {
+            return Err(SourceError::Refused(format!(
+                "{} has no task {task}",
+                task.job
+            )));
+        }
+        self.record(format!("{request:?}"));
         Ok(Vec::new())
+    }
+
+    fn drain_worker(&self, request: DrainWorker) -> Result<(), SourceError> {
+        check_worker(request.worker)?;
+        self.record(format!("{request:?}"));
+        Ok(())
+    }
+
+    fn undrain_worker(&self, request: UndrainWorker) -> Result<(), SourceError> {
+        check_worker(request.worker)?;
+        self.record(format!("{request:?}"));
+        Ok(())
     }
 
     fn rerun(&self, job: JobId, output: Option<&Path>, reason: &str) -> Result<JobId, SourceError> {

@@ -37,7 +37,8 @@ use napreduce_protocol::requests::{
 use napreduce_protocol::{CheckpointSupport, JobCommand, TaskCommand};
 
 use super::Stage;
-use crate::coordinator::requests::{Refusal, Request};
+use crate::coordinator::refusal::Refusal;
+use crate::coordinator::requests::LoopRequest;
 
 impl Stage {
     /// Sends a command; returns the lines of its answer, none if it only succeeded.
@@ -52,7 +53,7 @@ impl Stage {
             ["submit", token, ref asks @ ..] => return self.submit(token, asks).await,
             ["root", chain] => self.make_root(number(chain).into()),
             ["release", "chain", chain] => {
-                let released = Request::ReleaseChain {
+                let released = LoopRequest::ReleaseChain {
                     chain: number(chain).into(),
                 };
                 self.running()

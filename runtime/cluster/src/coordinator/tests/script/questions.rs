@@ -48,7 +48,8 @@ use napreduce_protocol::{
 };
 
 use super::Stage;
-use crate::coordinator::requests::{Refusal, Request};
+use crate::coordinator::refusal::Refusal;
+use crate::coordinator::requests::LoopRequest;
 
 impl Stage {
     pub(super) async fn ask(&self, question: &[&str]) -> Result<Vec<String>, Refusal> {
@@ -63,7 +64,7 @@ impl Stage {
                 let attempt = attempt(of);
                 let holder = self
                     .running()
-                    .ask(|reply| Request::LogHolder { attempt, reply })
+                    .ask(|reply| LoopRequest::LogHolder { attempt, reply })
                     .await?;
                 let grows = if holder.has_ended {
                     "grows no more"

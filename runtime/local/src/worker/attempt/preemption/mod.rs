@@ -77,8 +77,12 @@ pub(super) enum Input {
     GraceOver,
     /// The kernel confirms that every thread of it and of its descendants is stopped.
     Stopped,
-    /// A descendant did not stop in time.
-    StillRuns,
+    /// This descendant did not stop in time.
+    StillRuns {
+        descendant: String,
+    },
+    /// Its memory is back, or as much of it as possible.
+    Prefetched,
     /// The process or a descendant runs again.
     Continued,
     /// The task confirms that it runs.
@@ -99,13 +103,16 @@ pub(super) enum Step {
     ReportSuspended {
         saves: bool,
     },
+    /// Bring its memory back; `Prefetched` follows.
+    Prefetch,
     /// Send the resume message, then SIGCONT.
-    Continue {
-        epoch: u32,
-    },
+    Continue,
     ReportResumed,
-    /// Report that the suspend was not possible; the attempt runs in its slot.
-    ReportRefused,
+    /// Report that the suspend was not possible, because of this descendant if there is one; the attempt runs in its
+    /// slot.
+    ReportRefused {
+        obstacle: Option<String>,
+    },
 }
 
 /// An order that is illegal in the present stage.
@@ -127,6 +134,8 @@ pub(super) struct Preemption {
     saves: bool,
     /// How often SIGSTOP was sent for the present suspend.
     stops: u32,
+    /// The descendant that keeps the present suspend from being complete.
+    obstacle: Option<String>,
     /// Orders that wait for the present one.
     waiting: VecDeque<Order>,
 }
@@ -139,6 +148,7 @@ impl Default for Preemption {
             granted: false,
             saves: false,
             stops: 0,
+            obstacle: None,
             waiting: VecDeque::new(),
         }
     }
@@ -212,12 +222,12 @@ impl Preemption {
             }
             (Stage::Suspended { epoch }, Order::Resume { .. }) => {
                 self.stage = Stage::Resuming { epoch };
-                steps.push(Step::Continue { epoch });
+                steps.push(Step::Prefetch);
             }
-            (Stage::Suspended { epoch }, Order::Checkpoint { .. }) => {
+            (Stage::Suspended { .. }, Order::Checkpoint { .. }) => {
                 self.stage = Stage::Checkpointing;
                 // The task reads both messages when it wakes, and does no work in between.
-                steps.extend([Step::Send(ToTask::Checkpoint), Step::Continue { epoch }]);
+                steps.extend([Step::Send(ToTask::Checkpoint), Step::Prefetch]);
             }
             (stage, _) => return Err(Illegal { stage, order }),
         }
@@ -250,7 +260,7 @@ impl Preemption {
                 Input::GraceOver,
             ) if self.stops >= STOPS_MAX => {
                 self.stage = Stage::Undoing { epoch };
-                steps.push(Step::Continue { epoch });
+                steps.push(Step::Prefetch);
             }
             (Stage::Stopping { .. }, Input::GraceOver) => {
                 self.stops += 1;
@@ -261,13 +271,16 @@ impl Preemption {
                     epoch,
                     again: false,
                 },
-                Input::StillRuns,
+                Input::StillRuns { descendant },
             ) => {
+                self.obstacle = Some(descendant);
                 self.stage = Stage::Undoing { epoch };
-                steps.push(Step::Continue { epoch });
+                steps.push(Step::Prefetch);
             }
             // The slot was given away: only a stop helps.
-            (Stage::Stopping { again: true, .. }, Input::StillRuns) => steps.push(Step::Stop),
+            (Stage::Stopping { again: true, .. }, Input::StillRuns { .. }) => {
+                steps.push(Step::Stop);
+            }
             (Stage::Stopping { epoch, again }, Input::Stopped) => {
                 self.stage = Stage::Suspended { epoch };
                 if !again {
@@ -278,13 +291,19 @@ impl Preemption {
                 self.stage = Stage::Stopping { epoch, again: true };
                 steps.push(Step::Stop);
             }
+            (
+                Stage::Resuming { .. } | Stage::Undoing { .. } | Stage::Checkpointing,
+                Input::Prefetched,
+            ) => steps.push(Step::Continue),
             (Stage::Resuming { epoch }, Input::Resumed { epoch: resumed }) if epoch == resumed => {
                 self.stage = Stage::Running;
                 steps.push(Step::ReportResumed);
             }
             (Stage::Undoing { epoch }, Input::Resumed { epoch: resumed }) if epoch == resumed => {
                 self.stage = Stage::Running;
-                steps.push(Step::ReportRefused);
+                steps.push(Step::ReportRefused {
+                    obstacle: self.obstacle.take(),
+                });
             }
             // Late: the grace ended before it reached its gate, or it was woken for another order.
             _ => {}

@@ -32,7 +32,7 @@ const STAGES: [Stage; 9] = [
     Stage::Resuming { epoch: 1 },
     Stage::Checkpointing,
 ];
-const INPUTS: [Input; 12] = [
+const INPUTS: [Input; 13] = [
     Input::Hello,
     SUSPEND,
     RESUME,
@@ -48,7 +48,10 @@ const INPUTS: [Input; 12] = [
     },
     Input::GraceOver,
     Input::Stopped,
-    Input::StillRuns,
+    Input::StillRuns {
+        descendant: String::new(),
+    },
+    Input::Prefetched,
     Input::Continued,
     Input::Resumed { epoch: 1 },
 ];
@@ -172,16 +175,20 @@ fn every_transition_of_the_table() {
                 epoch: 1,
                 again: false,
             },
-            Input::StillRuns,
+            Input::StillRuns {
+                descendant: String::new(),
+            },
             Undoing { epoch: 1 },
-            &[Step::Continue { epoch: 1 }],
+            &[Step::Prefetch],
         ),
         (
             Stopping {
                 epoch: 1,
                 again: true,
             },
-            Input::StillRuns,
+            Input::StillRuns {
+                descendant: String::new(),
+            },
             Stopping {
                 epoch: 1,
                 again: true,
@@ -192,7 +199,7 @@ fn every_transition_of_the_table() {
             Undoing { epoch: 1 },
             Input::Resumed { epoch: 1 },
             Running,
-            &[Step::ReportRefused],
+            &[Step::ReportRefused { obstacle: None }],
         ),
         (
             Stopping {
@@ -216,13 +223,31 @@ fn every_transition_of_the_table() {
             Suspended { epoch: 1 },
             RESUME,
             Resuming { epoch: 1 },
-            &[Step::Continue { epoch: 1 }],
+            &[Step::Prefetch],
         ),
         (
             Suspended { epoch: 1 },
             CHECKPOINT,
             Checkpointing,
-            &[Step::Send(ToTask::Checkpoint), Step::Continue { epoch: 1 }],
+            &[Step::Send(ToTask::Checkpoint), Step::Prefetch],
+        ),
+        (
+            Resuming { epoch: 1 },
+            Input::Prefetched,
+            Resuming { epoch: 1 },
+            &[Step::Continue],
+        ),
+        (
+            Undoing { epoch: 1 },
+            Input::Prefetched,
+            Undoing { epoch: 1 },
+            &[Step::Continue],
+        ),
+        (
+            Checkpointing,
+            Input::Prefetched,
+            Checkpointing,
+            &[Step::Continue],
         ),
         (
             Resuming { epoch: 1 },
@@ -287,7 +312,7 @@ fn answer_of_earlier_epoch_is_ignored() {
 #[test]
 fn resume_waits_for_confirmed_stop() {
     let epoch = 1;
-    let resume = Step::Continue { epoch: 1 };
+    let resume = Step::Prefetch;
     check(
         &[
             SUSPEND,
@@ -322,7 +347,7 @@ fn checkpoint_during_suspend_wakes_the_attempt() {
             Step::Stop,
             Step::ReportSuspended { saves: false },
             Step::Send(ToTask::Checkpoint),
-            Step::Continue { epoch },
+            Step::Prefetch,
         ],
         Stage::Checkpointing,
     );
@@ -343,7 +368,7 @@ fn resumed_attempt_is_suspended_in_next_epoch() {
             ask_to_suspend(1),
             Step::Stop,
             Step::ReportSuspended { saves: false },
-            Step::Continue { epoch: 1 },
+            Step::Prefetch,
             Step::ReportResumed,
             ask_to_suspend(2),
         ],
@@ -364,7 +389,7 @@ fn process_that_never_stops_is_continued_and_the_suspend_refused() {
     inputs.push(Input::Resumed { epoch: 1 });
     let mut steps = vec![ask_to_suspend(1)];
     steps.extend((0..STOPS_MAX).map(|_| Step::Stop));
-    steps.extend([Step::Continue { epoch: 1 }, Step::ReportRefused]);
+    steps.extend([Step::Prefetch, Step::ReportRefused { obstacle: None }]);
     check(&inputs, &steps, Stage::Running);
 }
 

@@ -354,7 +354,7 @@ mod tests {
     }
 
     fn task(kind: TaskKind, index: u32, state: TaskPhase, attempts: u32) -> TaskSummary {
-        TaskSummary::of(id(kind, index, 1).task, state, attempts)
+        TaskSummary::new(id(kind, index, 1).task, state, attempts)
     }
 
     /// Five maps that took 100 ms, 100 ms, 100 ms, 350 ms and 350 ms (250 of them asleep), a map that failed first, two

@@ -1,5 +1,5 @@
-//! The objects of REST and of `--format json`. Fields are added, never renamed or removed. IDs are texts; times count
-//! from 1970.
+//! The objects of REST and of `--format json`: the public API of both. Fields are added, never renamed or removed.
+//! IDs are texts; times count from 1970.
 
 mod cluster;
 mod columns;
@@ -66,5 +66,5 @@ pub use timeline::{
 pub use warnings::WarningAnswer;
 pub use workers::{SlotsAnswer, SuspendedAnswer, WorkerAnswer};
 
-#[cfg(test)]
-pub(crate) mod samples;
+#[cfg(any(test, feature = "testing"))]
+pub mod samples;

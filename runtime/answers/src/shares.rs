@@ -32,7 +32,7 @@ impl Steps {
     }
 
     /// Splits a stretch into steps: returns step numbers and lengths in microseconds.
-    pub(super) fn parts(
+    pub(crate) fn parts(
         self,
         from_micros: u64,
         until_micros: u64,

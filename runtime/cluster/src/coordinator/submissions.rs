@@ -1,28 +1,76 @@
-//! Admission of jobs: rejects unknown queues, and jobs that the rules would checkpoint but whose code cannot
-//! save its state.
+//! Submissions: a job with the token of an earlier one is that job; otherwise the job is checked against queues,
+//! preemption rules and policy, and its output directory is claimed.
 
-use napreduce_engine::{PolicyChoice, PreemptionSettings, TaskKind};
-use napreduce_local::coordinator::spec_of;
-use napreduce_protocol::JobPlan;
+use napreduce_engine::{JobId, PolicyChoice, PreemptionSettings, TaskKind};
+use napreduce_local::coordinator::{Accepted, Submitter, spec_of};
+use napreduce_local::output::ClaimMark;
+use napreduce_protocol::{JobPlan, Submission};
 
 use super::ClusterCoordinator;
-use super::requests::Refusal;
+use super::refusal::Refusal;
+use super::requests::{HandleLater, Reply};
+
+impl HandleLater for Submission {
+    fn handle_later(self, coordinator: &mut ClusterCoordinator, reply: Reply<JobId>) {
+        let token = self.token;
+        if let Some(job) = coordinator.job_of_token(token) {
+            return reply.send(Ok(job));
+        }
+        let rerun_of = self.rerun_of.as_ref().map(|of| of.job);
+        if coordinator.local.is_claiming_for(token) {
+            let submitter = submitting_client(reply, rerun_of);
+            return coordinator.local.join_submission(token, submitter);
+        }
+        if let Err(refusal) = coordinator.admit(&self.plan, &self.user) {
+            return reply.send(Err(refusal));
+        }
+        let accepted = Accepted {
+            job: coordinator.local.next_job(),
+            token,
+            plan: self.plan,
+            user: self.user,
+            program: Some(self.program),
+            files: self.files,
+            claim: ClaimMark::default(),
+            rerun_of: self.rerun_of,
+        };
+        let submitter = submitting_client(reply, rerun_of);
+        coordinator.local.claim(accepted, submitter);
+    }
+}
+
+/// Returns a submitter that passes the result of the submission on to the client.
+fn submitting_client(reply: Reply<JobId>, rerun_of: Option<JobId>) -> Submitter {
+    Submitter::Client(Box::new(move |submitted| {
+        reply.send(submitted.map_err(|error| match rerun_of {
+            Some(job) => Refusal::from_rerun_error(job, error),
+            None => Refusal::from_job_error(error),
+        }));
+    }))
+}
 
 impl ClusterCoordinator {
+    /// Returns the job that was submitted with this token.
+    fn job_of_token(&self, token: u128) -> Option<JobId> {
+        for job in self.local.state().jobs().values() {
+            if job.accepted.token == token {
+                return Some(job.id());
+            }
+        }
+        self.history.of_token(token)
+    }
+
     /// Fails if the job cannot be checkpointed as the rules require, its queue is unknown, or the policy
     /// rejects it.
-    pub(super) fn admit(&self, plan: &JobPlan, user: &str) -> Result<(), Refusal> {
+    fn admit(&self, plan: &JobPlan, user: &str) -> Result<(), Refusal> {
         let scheduler = &*self.configuration.scheduler;
         let preemption = &self.configuration.preemption;
         check_queue(scheduler, &self.configuration.queues, &plan.queue).map_err(Refusal::wrong)?;
         check(scheduler, preemption, plan).map_err(Refusal::wrong)?;
         let now = self.local.entry_time();
-        let can = self
-            .local
-            .state()
-            .engine()
-            .can_meet(now, &spec_of(plan, user, now));
-        Ok(can?)
+        let engine = self.local.state().engine();
+        engine.can_meet(now, &spec_of(plan, user, now))?;
+        Ok(())
     }
 
     /// Checks that jobs may use a queue of this name.

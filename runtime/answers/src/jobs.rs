@@ -1,13 +1,12 @@
 //! Jobs, their counters and their histories.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use napreduce_engine::{Span, TimeLeft};
 use napreduce_history::ledger_of;
 use napreduce_protocol::{
     AttemptFigures, AttemptSummary, HistoryLine, JobDetail, JobSettings, JobSummary, PartReport,
-    PhaseProgress,
+    PhaseProgress, whole_millis,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -181,8 +180,8 @@ impl From<&JobSettings> for SettingsAnswer {
             overwrite: settings.overwrite,
             durable: settings.durable,
             slowstart_permille: settings.slowstart_permille,
-            task_timeout_millis: millis(settings.task_timeout),
-            deadline_millis: settings.deadline.map(millis),
+            task_timeout_millis: whole_millis(settings.task_timeout),
+            deadline_millis: settings.deadline.map(whole_millis),
             checkpoint_maps: settings.checkpoint_maps,
             checkpoint_reduces: settings.checkpoint_reduces,
         }
@@ -332,16 +331,14 @@ impl From<&AttemptSummary> for AttemptAnswer {
     }
 }
 
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
 fn figure(attempt: &AttemptSummary, value: fn(&AttemptFigures) -> u64) -> Option<u64> {
     attempt.figures.as_ref().map(value)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use napreduce_protocol::{CheckpointSupport, JobPlan};
     use serde_json::to_value;
 
@@ -397,7 +394,7 @@ mod tests {
             reduce: false,
         };
         let detail = JobDetail {
-            settings: Some(JobSettings::of(&plan)),
+            settings: Some(JobSettings::from_plan(&plan)),
             ..detail()
         };
         let settings = to_value(JobStatusAnswer::from(&detail)).expect("JSON")["settings"].take();

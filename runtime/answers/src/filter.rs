@@ -248,7 +248,7 @@ mod tests {
             bytes_done: 0,
             bytes_total: 0,
         };
-        let mut task = TaskSummary::of(attempt.attempt.task, TaskPhase::Running, 1);
+        let mut task = TaskSummary::new(attempt.attempt.task, TaskPhase::Running, 1);
         task.live.push(live);
         let takes = |text: &str| TextFilter::new(Some(text.to_owned())).takes_task(&task);
         assert!(
