@@ -221,6 +221,35 @@ pub fn patches_fit(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
+/// A row `| 1 | `Type::Variant` | `file` |` of a page names a type and a variant that the file contains.
+pub fn steps_are_there(files: &[SourceFile]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for page in files.iter().filter(|file| file.path.ends_with(".md")) {
+        for (index, line) in page.text.lines().enumerate() {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            let ["", number, name, place, ..] = cells[..] else {
+                continue;
+            };
+            let is_step = number.parse::<u32>().is_ok() && place.ends_with(".rs`");
+            if !is_step {
+                continue;
+            }
+            let place = place.trim_matches('`');
+            let Some(file) = files.iter().find(|file| file.path == place) else {
+                violations.push(page.at(index + 1, format!("{place} is not there")));
+                continue;
+            };
+            for part in name.trim_matches('`').split("::") {
+                let is_other = |c: char| !c.is_alphanumeric() && c != '_';
+                if !file.text.split(is_other).any(|word| word == part) {
+                    violations.push(page.at(index + 1, format!("{part} is not in {place}")));
+                }
+            }
+        }
+    }
+    violations
+}
+
 /// Returns the texts between each opening and the next closing.
 fn between<'a>(line: &'a str, open: &'a str, close: char) -> impl Iterator<Item = &'a str> {
     let mut rest = line;
@@ -342,6 +371,24 @@ mod tests {
         assert_eq!(
             page("\n[a](docs/a.md)"),
             ["README.md:2: a link to docs/a.md, on a page of a package"]
+        );
+    }
+
+    #[test]
+    fn step_that_is_not_in_its_file_is_reported() {
+        let found = |name: &str| -> Vec<String> {
+            let row = format!("| 1 | `{name}` | `runtime/engine/src/sample.rs` | sent |");
+            let files = [
+                SourceFile::sample("docs/page.md", &row),
+                SourceFile::sample("runtime/engine/src/sample.rs", "enum Order { Suspend }"),
+            ];
+            let violations = steps_are_there(&files);
+            violations.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(found("Order::Suspend"), Vec::<String>::new());
+        assert_eq!(
+            found("Order::Resume"),
+            ["docs/page.md:1: Resume is not in runtime/engine/src/sample.rs"]
         );
     }
 

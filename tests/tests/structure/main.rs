@@ -66,6 +66,10 @@ const RULES: &[Rule] = &[
         docs::published_pages_stand_alone,
     ),
     ("a patch in a page fits what is there", docs::patches_fit),
+    (
+        "the steps that a page lists are in the code",
+        docs::steps_are_there,
+    ),
     (EXCERPTS, excerpts::excerpts_are_source),
     (
         "the book has every page once, and links to nothing outside",
