@@ -107,7 +107,7 @@ impl Forking {
 
     /// Starts a process. A process that was being prestarted when the request arrived is ready by now.
     fn start(&mut self, launch: Box<Launch>) -> io::Result<AnswerToStart> {
-        let model = Model::of(&launch);
+        let model = Model::for_launch(&launch);
         let waiting = self.prestarts.take(&model);
         match waiting.or_else(|| self.fork(&model)?.ok()) {
             Some(started) => Ok(AnswerToStart {
@@ -298,7 +298,7 @@ mod tests {
     fn server(own: &Own) -> ForkServer {
         napreduce_task::serve_forks_before_main();
         let launch =
-            Model::of(&Launch::default()).launch(&format!("1.{:0PRESTART_NUMBER_DIGITS$}", 0));
+            Model::for_launch(&Launch::default()).launch(&format!("1.{:0PRESTART_NUMBER_DIGITS$}", 0));
         let started = start(launch, FORK_MARKER, own).expect("started");
         ForkServer::await_ready(started).expect("it forks")
     }
