@@ -151,8 +151,8 @@ fn checkpoints(flags: &EngineFlags<'_>) -> Result<Option<GuestCheckpointSettings
             place.display()
         )),
         Some(place) => {
-            let unknown = |error| format!("cannot find the current directory: {error}");
-            let directory = std::path::absolute(place).map_err(unknown)?;
+            let directory = std::path::absolute(place)
+                .map_err(|error| format!("cannot find the current directory: {error}"))?;
             Ok(Some(GuestCheckpointSettings {
                 directory,
                 interval,
