@@ -691,7 +691,7 @@ fn zeros_of_both_signs_are_one_key_of_a_combiner() {
         let zeros = Job::text().map(|line: &str, out: &mut Emit<(String, Option<f64>), u64>| {
             out.emit(("x", Some(line.parse().expect("a number"))), 1);
         });
-        zeros.combine(Sum::add).totals()
+        zeros.reduce_by_key(Sum::add)
     };
     let counts = JobTest::new(counts).input("-0.0\n0.0\n-0.0\n").run();
     assert_eq!(counts.text(), "x\t0.0\t3\n");

@@ -744,11 +744,13 @@ fn skipped_field_leaves_its_neighbours_as_they_are() {
         text: "A ".to_owned() + &"x".repeat(32),
     };
     let job = move || {
-        Job::join("left", TextLines, move |line: &str| (line.to_owned(), row()))
-            .with("right", TextLines, move |line: &str| {
-                (line.to_owned(), row())
-            })
-            .inner(|_, left: &Row, right: &Row, out| out.emit(format!("{left:?}"), right.b))
+        Job::join("left", TextLines, move |line: &str| {
+            (line.to_owned(), row())
+        })
+        .with("right", TextLines, move |line: &str| {
+            (line.to_owned(), row())
+        })
+        .inner(|_, left: &Row, right: &Row, out| out.emit(format!("{left:?}"), right.b))
     };
     let test = JobTest::new(job)
         .input_named("left", "x\n")

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use napreduce_answers::{FlowAnswer, GroupAnswer, LedgerFilter, LedgerRow, PreemptionTotals};
 use napreduce_engine::JobId;
 use napreduce_protocol::JobSummary;
 
 use crate::per_job::{JobValues, READ_TIME, Window};
 use crate::source::{PageSource, SourceError};
-use napreduce_answers::{FlowAnswer, GroupAnswer, LedgerFilter, LedgerRow, PreemptionTotals};
 
 /// A terminal waits longer than a page, which asks again.
 const TERMINAL_READ_TIME: Duration = Duration::from_secs(60);

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use napreduce_answers::{JobSlots, JobWork, LedgerRow, PerformanceAnswer};
 use napreduce_engine::JobId;
 use napreduce_protocol::{JobDetail, JobSummary, lock};
 
 use crate::clock::{now_micros, now_millis};
 use crate::source::{PageSource, SourceError, pause_after};
-use napreduce_answers::{JobSlots, JobWork, LedgerRow, PerformanceAnswer};
 
 /// A page asks for the list, the totals and the flows of a window one after the other.
 pub const READ_TIME: Duration = Duration::from_secs(2);
@@ -315,10 +315,10 @@ impl<T: PerJob> Ended<T> {
 
 #[cfg(test)]
 mod tests {
+    use napreduce_answers::samples::job;
     use napreduce_protocol::JobPhase;
 
     use super::*;
-    use napreduce_answers::samples::job;
 
     /// A value of the given weight.
     #[derive(Debug)]

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use napreduce_answers::{JobSlots, JobWork, LedgerRow, RecordingKind};
+
 use crate::per_job::JobValues;
 use crate::source::PageSource;
-use napreduce_answers::{JobSlots, JobWork, LedgerRow, RecordingKind};
 
 /// A source and its cached values.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
+use napreduce_answers::LedgerRow;
 use napreduce_engine::JobId;
 use napreduce_protocol::{JobDetail, JobSummary, lock};
 use prometheus_client::metrics::counter::Counter;
@@ -17,7 +18,6 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::clock::now_micros;
 use crate::labels::{Labels, label};
 use crate::source::{PageSource, SourceError};
-use napreduce_answers::LedgerRow;
 
 /// One scrape counts jobs for this long; the next one continues.
 const READ_TIME: Duration = Duration::from_secs(3);
@@ -321,6 +321,7 @@ fn requester(by: &str, known: &mut HashSet<String>) -> String {
 mod tests {
     use std::sync::Arc;
 
+    use napreduce_answers::samples::{job, preempted};
     use napreduce_engine::{AttemptId, Primitive, Reason, TaskId};
     use napreduce_protocol::{
         JobPhase, LogStream, PreemptionEnd, QueueListing, TaskSummary, WorkerSummary,
@@ -328,7 +329,6 @@ mod tests {
     use prometheus_client::encoding::text::encode;
 
     use super::*;
-    use napreduce_answers::samples::{job, preempted};
 
     const STARTED: u64 = 1_790_000_000_000;
 

@@ -283,7 +283,10 @@ fn full_scratch_moves_task_to_other_worker() {
     let history = cluster.json(&["job", "history", &job]).to_string();
     ended.succeeded();
     assert!(history.contains("local disk: "), "{history}");
-    assert!(!history.contains("cannot fetch the job's program"), "{history}");
+    assert!(
+        !history.contains("cannot fetch the job's program"),
+        "{history}"
+    );
     assert_eq!(
         joined(&folder.path("out"))
             .iter()

@@ -58,7 +58,7 @@ impl SubmissionCheckpoints {
             .map_err(|error| JobError::io("draw a random number", error.into()))?;
         let key = u128::from_le_bytes(key);
         let path = directory.join(format!("napreduce-checkpoints-{key:032x}"));
-        let interval_millis = whole_millis(interval);
+        let interval_millis = whole_millis(*interval);
         let made = GuestCheckpoints {
             directory: path,
             interval_millis,

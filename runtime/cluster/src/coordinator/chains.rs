@@ -3,7 +3,6 @@
 //! their program has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use napreduce_local::chain;

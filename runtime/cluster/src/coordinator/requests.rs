@@ -1,6 +1,6 @@
 //! Requests from client connections to the coordinator's loop, and how the loop dispatches them. Each request
 //! is handled by its `Handle` or `HandleLater`, which is next to the code that it calls. Blobs and logs are
-//! transferred by the connections, outside the loop ([`super::clients`]).
+//! transferred by the connections, outside the loop (`clients`).
 
 use std::fmt;
 use std::sync::Arc;

@@ -79,15 +79,20 @@ impl Forking {
 
     pub(super) fn run(mut self, inbox: &mpsc::Receiver<Request>) {
         loop {
-            let request = match (inbox.try_recv(), self.prestarts.is_empty()) {
-                (Ok(request), _) => Ok(request),
-                (Err(TryRecvError::Disconnected), _) => Err(RecvTimeoutError::Disconnected),
-                // A waiting request must not be delayed by a blocking cgroup write.
-                (Err(TryRecvError::Empty), _) if self.put_into_group() => continue,
-                (Err(TryRecvError::Empty), true) => {
-                    inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            let request = match inbox.try_recv() {
+                Ok(request) => Ok(request),
+                Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+                Err(TryRecvError::Empty) => {
+                    // One group at a time, so that a request waits for no more than one blocking write.
+                    if self.put_into_group() {
+                        continue;
+                    }
+                    if self.prestarts.is_empty() {
+                        inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
+                    } else {
+                        inbox.recv_timeout(KEPT_FOR)
+                    }
                 }
-                (Err(TryRecvError::Empty), false) => inbox.recv_timeout(KEPT_FOR),
             };
             match request {
                 // If the requester no longer waits, the process is dropped and thereby killed.
@@ -108,17 +113,22 @@ impl Forking {
     /// Starts a process. A process that was being prestarted when the request arrived is ready by now.
     fn start(&mut self, launch: Box<Launch>) -> io::Result<AnswerToStart> {
         let model = Model::for_launch(&launch);
-        let waiting = self.prestarts.take(&model);
-        match waiting.or_else(|| self.fork(&model)?.ok()) {
-            Some(started) => Ok(AnswerToStart {
+        let mut ready = self.prestarts.take(&model);
+        if ready.is_none() {
+            // A start in the usual way meets the same error and reports it.
+            ready = self.fork(&model).and_then(Result::ok);
+        }
+        if let Some(started) = ready {
+            return Ok(AnswerToStart {
                 started,
                 unused: Some(launch),
-            }),
-            None => Ok(AnswerToStart {
-                started: start(self.marked(*launch), MARKER, &self.own)?,
-                unused: None,
-            }),
+            });
         }
+        let started = start(self.marked(*launch), MARKER, &self.own)?;
+        Ok(AnswerToStart {
+            started,
+            unused: None,
+        })
     }
 
     /// Adds the directory of the worker to the environment.
@@ -297,8 +307,8 @@ mod tests {
 
     fn server(own: &Own) -> ForkServer {
         napreduce_task::serve_forks_before_main();
-        let launch =
-            Model::for_launch(&Launch::default()).launch(&format!("1.{:0PRESTART_NUMBER_DIGITS$}", 0));
+        let launch = Model::for_launch(&Launch::default())
+            .launch(&format!("1.{:0PRESTART_NUMBER_DIGITS$}", 0));
         let started = start(launch, FORK_MARKER, own).expect("started");
         ForkServer::await_ready(started).expect("it forks")
     }

@@ -51,11 +51,11 @@ impl ProcessIdentity {
         if self.boot != boot()? || self.namespace != namespace()? {
             return Ok(Life::Unknown);
         }
-        Ok(if started(self.process)? == Some(self.started) {
-            Life::Alive
+        if started(self.process)? == Some(self.started) {
+            Ok(Life::Alive)
         } else {
-            Life::Dead
-        })
+            Ok(Life::Dead)
+        }
     }
 
     /// Returns whether it has ended, also by a reboot of a host of this name. The latter is sufficient if a

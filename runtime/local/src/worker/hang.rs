@@ -66,10 +66,8 @@ enum Pause {
 impl HangWatch {
     /// Returns the check interval.
     pub(super) fn interval(&self) -> Duration {
-        let shortest = self
-            .limits
-            .standstill
-            .map_or(self.limits.silence, |it| it.min(self.limits.silence));
+        let standstill = self.limits.standstill.unwrap_or(Duration::MAX);
+        let shortest = self.limits.silence.min(standstill);
         (shortest / 8).clamp(Duration::from_millis(10), Duration::from_secs(1))
     }
 
@@ -81,11 +79,14 @@ impl HangWatch {
 
     /// Records a progress report.
     pub(super) fn on_progress(&mut self, bytes_done: u64, bytes_total: u64, signs: u64) {
-        let now = (bytes_done, bytes_total, signs);
-        if now != (self.bytes_done, self.bytes_total, self.signs) {
+        let is_unchanged =
+            bytes_done == self.bytes_done && bytes_total == self.bytes_total && signs == self.signs;
+        if !is_unchanged {
             self.standing = Duration::ZERO;
         }
-        (self.bytes_done, self.bytes_total, self.signs) = now;
+        self.bytes_done = bytes_done;
+        self.bytes_total = bytes_total;
+        self.signs = signs;
     }
 
     /// Sets whether it waits for a commit grant; that is not a hang.
@@ -100,7 +101,8 @@ impl HangWatch {
 
     /// Resumes the watch after `grace`, in which its memory may be paged in.
     pub(super) fn resume(&mut self, grace: Duration) {
-        (self.silent, self.standing) = (Duration::ZERO, Duration::ZERO);
+        self.silent = Duration::ZERO;
+        self.standing = Duration::ZERO;
         self.paused = Some(Pause::Grace(grace));
     }
 
@@ -127,26 +129,21 @@ impl HangWatch {
         let watched = passed.min(self.interval() * 2);
         let watched = self.counted(watched);
         self.silent += watched;
-        self.standing = if self.waits {
-            Duration::ZERO
+        if self.waits {
+            self.standing = Duration::ZERO;
         } else {
-            self.standing + watched
-        };
+            self.standing += watched;
+        }
         if self.silent >= self.limits.silence {
             return Some(Hang::Silent);
         }
-        let stands = self
-            .limits
-            .standstill
-            .is_some_and(|limit| self.standing >= limit);
-        let Self {
-            bytes_done,
-            bytes_total,
-            ..
-        } = *self;
-        stands.then_some(Hang::Standing {
-            bytes_done,
-            bytes_total,
+        let limit = self.limits.standstill?;
+        if self.standing < limit {
+            return None;
+        }
+        Some(Hang::Standing {
+            bytes_done: self.bytes_done,
+            bytes_total: self.bytes_total,
         })
     }
 

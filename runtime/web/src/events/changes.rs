@@ -5,12 +5,12 @@ use std::convert::Infallible;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use napreduce_answers::{JobAnswer, QueuesAnswer, StatusAnswer, WorkerAnswer};
 use napreduce_protocol::{JobSummary, QueueListing, WorkerMemory, WorkerSummary};
 use serde_json::Value;
 
 use super::event::Change;
 use super::topic::Topic;
-use napreduce_answers::{JobAnswer, QueuesAnswer, StatusAnswer, WorkerAnswer};
 
 /// The lists of the last poll.
 #[derive(Debug, Default)]
@@ -155,10 +155,10 @@ pub fn differing<'now, T, K: Eq + Hash>(
 
 #[cfg(test)]
 mod tests {
+    use napreduce_answers::samples::{job, worker};
     use napreduce_protocol::{JobPhase, SlotsWanted, WorkerPhase};
 
     use super::*;
-    use napreduce_answers::samples::{job, worker};
 
     fn lists(jobs: &[JobSummary], workers: &[WorkerSummary]) -> Lists {
         Lists {

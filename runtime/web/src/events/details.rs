@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use napreduce_answers::{AttemptAnswer, JobAnswer, PreemptionAnswer};
 use napreduce_engine::JobId;
 use napreduce_history::ledger_of;
 use napreduce_protocol::{JobDetail, JobSummary};
@@ -10,7 +11,6 @@ use napreduce_protocol::{JobDetail, JobSummary};
 use super::changes::differing;
 use super::event::Change;
 use super::topic::Topic;
-use napreduce_answers::{AttemptAnswer, JobAnswer, PreemptionAnswer};
 
 /// The most jobs that are polled; each is a request to the coordinator.
 pub const JOBS_MAX: usize = 50;
@@ -106,12 +106,12 @@ fn is_open(job: &JobSummary) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use napreduce_answers::samples::{detail, job};
     use napreduce_engine::Primitive;
     use napreduce_protocol::{JobPhase, PreemptionSummary};
     use serde_json::Value;
 
     use super::*;
-    use napreduce_answers::samples::{detail, job};
 
     fn open(number: u32) -> JobSummary {
         job(number, JobPhase::Running, 1, 0)

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use napreduce_answers::samples::{detail, job};
 use napreduce_engine::{AttemptId, JobId, Reason, TaskId};
 use napreduce_protocol::{
     JobDetail, JobPhase, JobSummary, LogStream, QueueListing, SlotsWanted, TaskSummary,
@@ -15,7 +16,6 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::source::SourceError;
-use napreduce_answers::samples::{detail, job};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 

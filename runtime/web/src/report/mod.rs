@@ -263,8 +263,9 @@ fn events(page: &mut Markup, job: &JobDetail) {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::*;
     use napreduce_answers::samples::{EVIL, detail, skewed};
+
+    use super::*;
 
     const NOW: u64 = 1_790_000_009_000_000;
 

@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
+use napreduce_answers::{LaneAnswer, NapAnswer, TimelineAnswer};
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 
 use super::markup::Markup;
 use super::words::{grouped, stretch};
-use napreduce_answers::{LaneAnswer, NapAnswer, TimelineAnswer};
 
 /// The most bars and lines; the longest ones are drawn.
 const MARKS_MAX: usize = 20_000;
@@ -227,8 +227,9 @@ impl Picture<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use napreduce_answers::StintAnswer;
+
+    use super::*;
 
     fn timeline(stints: usize) -> TimelineAnswer {
         let lane = LaneAnswer {

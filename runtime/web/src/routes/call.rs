@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Response, StatusCode};
+use napreduce_answers::csv_of;
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::JobDetail;
 use schemars::JsonSchema;
@@ -18,7 +19,6 @@ use crate::guard::Credentials;
 use crate::problem::Problem;
 use crate::shown::Shown;
 use crate::source::PageSource;
-use napreduce_answers::csv_of;
 
 /// A request whose role and query parameters are checked.
 #[derive(Debug)]

@@ -4,6 +4,12 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
+use napreduce_answers::{
+    CountersAnswer, FindingAnswer, GroupAnswer, HistoryAnswer, JobComparison, JobExplanation,
+    JobFilter, JobStatusAnswer, LedgerRow, PreemptionTotals, QuantilesAnswer, SubmittedPage,
+    TaskExplanation, TaskFilter, TaskRow, TaskStatusAnswer, TaskTotals, TextFilter, TimelineAnswer,
+    TimelineWindow, entries_of,
+};
 use napreduce_engine::{AttemptId, JobId, TaskId};
 use napreduce_history::write_trace;
 use napreduce_protocol::{JobDetail, LogStream, TaskPhase, TaskSummary};
@@ -18,12 +24,6 @@ use crate::clock::now_micros;
 use crate::problem::Problem;
 use crate::report::report_html;
 use crate::source::{LOG_PIECE_BYTES_MAX, PageSource, SourceError};
-use napreduce_answers::{
-    CountersAnswer, FindingAnswer, GroupAnswer, HistoryAnswer, JobComparison, JobExplanation,
-    JobFilter, JobStatusAnswer, LedgerRow, PreemptionTotals, QuantilesAnswer, SubmittedPage,
-    TaskExplanation, TaskFilter, TaskRow, TaskStatusAnswer, TaskTotals, TextFilter, TimelineAnswer,
-    TimelineWindow, entries_of,
-};
 
 /// A row of the table of counters.
 #[derive(Serialize, JsonSchema)]

@@ -1,5 +1,6 @@
 //! Handlers for the preemption ledger of the whole cluster, its groups and totals, and the flow of slots.
 
+use napreduce_answers::{ENDS, LedgerFilter, entries_of};
 use napreduce_engine::Primitive;
 
 use super::call::{Call, Reply};
@@ -7,7 +8,6 @@ use super::list::page_with;
 use super::window::query_window;
 use crate::ledger_window::{FlowEnds, LedgerWindow};
 use crate::problem::Problem;
-use napreduce_answers::{ENDS, LedgerFilter, entries_of};
 
 /// Default length of a window.
 const WINDOW_MILLIS: u64 = 60 * 60_000;

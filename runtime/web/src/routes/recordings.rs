@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use napreduce_answers::{ComparisonAnswer, Recorded, RecordingAnswer, differing_settings};
 use napreduce_history::JobOverview;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,7 +11,6 @@ use super::call::{Call, Reply};
 use super::list::is_csv;
 use crate::problem::Problem;
 use crate::shown::Shown;
-use napreduce_answers::{ComparisonAnswer, Recorded, RecordingAnswer, differing_settings};
 
 /// The recordings of the server; empty if it shows a single cluster or history.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

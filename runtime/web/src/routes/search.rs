@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use napreduce_answers::{SearchAnswer, Searched};
 use napreduce_protocol::{JobSummary, QueueListing, WorkerSummary};
 
 use super::call::{Call, Reply};
 use crate::problem::Problem;
 use crate::shown::Shown;
 use crate::source::SourceError;
-use napreduce_answers::{SearchAnswer, Searched};
 
 const LIMIT: usize = 10;
 const LIMIT_MAX: usize = 100;

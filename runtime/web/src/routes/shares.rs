@@ -1,5 +1,6 @@
 //! The handler for slots of queues over time.
 
+use napreduce_answers::{SharesSum, Steps};
 use napreduce_protocol::JobSummary;
 
 use super::call::{Call, Reply};
@@ -7,7 +8,6 @@ use super::window::query_window;
 use crate::clock::now_millis;
 use crate::per_job::{READ_TIME, Window};
 use crate::problem::Problem;
-use napreduce_answers::{SharesSum, Steps};
 
 /// Default length of a window of a running cluster; of a history, the default is all of it.
 const WINDOW_MILLIS: u64 = 10 * 60_000;

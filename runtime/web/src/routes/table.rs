@@ -1,5 +1,12 @@
 //! The table of routes.
 
+use napreduce_answers::{
+    COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FailureAnswer, FlowAnswer, GroupAnswer,
+    HistoryAnswer, JobComparison, JobExplanation, JobStatusAnswer, PerformanceAnswer,
+    PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueueStatusAnswer, QueuesAnswer,
+    SearchAnswer, SharesAnswer, StatusAnswer, SubmittedPage, TaskExplanation, TaskRow,
+    TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
+};
 use napreduce_engine::Primitive;
 use napreduce_protocol::{
     AttemptSummary, HistoryLine, JobPhase, JobSummary, TaskPhase, WorkerSample, WorkerSummary,
@@ -24,13 +31,6 @@ use super::{
     workers,
 };
 use crate::what_if::WhatIf;
-use napreduce_answers::{
-    COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FailureAnswer, FlowAnswer, GroupAnswer,
-    HistoryAnswer, JobComparison, JobExplanation, JobStatusAnswer, PerformanceAnswer,
-    PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueueStatusAnswer, QueuesAnswer,
-    SearchAnswer, SharesAnswer, StatusAnswer, SubmittedPage, TaskExplanation, TaskRow,
-    TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
-};
 
 const WINDOW_FROM: QueryField = moment(
     "from",

@@ -5,6 +5,10 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::http::header::ACCEPT;
+use napreduce_answers::{
+    COLUMNS_KIND, QueueStatusAnswer, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow,
+    columns_of,
+};
 use napreduce_engine::WorkerId;
 use napreduce_protocol::JobDetail;
 
@@ -16,10 +20,6 @@ use super::{openapi, stream};
 use crate::clock::now_micros;
 use crate::per_job::Window;
 use crate::problem::Problem;
-use napreduce_answers::{
-    COLUMNS_KIND, QueueStatusAnswer, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow,
-    columns_of,
-};
 
 /// Default length of a window.
 const WINDOW_MILLIS: u64 = 10 * 60_000;

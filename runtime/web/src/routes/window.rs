@@ -1,10 +1,11 @@
 //! The query parameters `from`, `until` and `columns`.
 
+use napreduce_answers::COLUMNS;
+
 use super::call::Call;
 use crate::clock::now_millis;
 use crate::per_job::Window;
 use crate::problem::Problem;
-use napreduce_answers::COLUMNS;
 
 /// Returns the requested window; by default it ends now and is `millis` long.
 ///

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use axum::http::StatusCode;
+use napreduce_answers::{FailureAnswer, WorkerAnswer};
 use napreduce_engine::WorkerId;
 
 use super::call::{Call, Reply};
@@ -10,7 +11,6 @@ use super::list::{page, page_with};
 use super::window::query_window;
 use crate::per_job::{PERFORMANCE_MILLIS, Window};
 use crate::problem::Problem;
-use napreduce_answers::{FailureAnswer, WorkerAnswer};
 
 /// Default window for changes and failures of workers, which are rare.
 const CHANGES_MILLIS: u64 = 24 * 60 * 60_000;

@@ -15,6 +15,7 @@ use axum::extract::{Request, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderValue, Method, Response, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
+use napreduce_answers::RecordingKind;
 use napreduce_protocol::Secret;
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -32,7 +33,6 @@ use crate::shown::Shown;
 use crate::source::PageSource;
 use crate::tally::Tally;
 use crate::what_if::{WhatIfSettings, WhatIfs};
-use napreduce_answers::RecordingKind;
 
 /// The default address. If the port is taken, another one is used.
 pub const DEFAULT_ADDRESS: SocketAddr =

@@ -223,11 +223,11 @@ mod tests {
     use std::sync::Barrier;
     use std::thread;
 
+    use napreduce_answers::samples;
     use napreduce_history::{EndedJob, KeptLog, write_simulated};
     use napreduce_protocol::JobEnd;
 
     use super::*;
-    use napreduce_answers::samples;
 
     /// Returns the history of a failed job with a log, and the attempt of the log.
     fn failed_job(folder: &Path) -> (HistorySource, AttemptId) {

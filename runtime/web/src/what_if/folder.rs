@@ -13,6 +13,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use napreduce_answers::RecordingKind;
 use napreduce_history::HistoryFolder;
 use napreduce_protocol::read_regular;
 use rustix::fs::{FlockOperation, flock};
@@ -23,7 +24,6 @@ use tracing::warn;
 use super::{WhatIf, WhatIfState};
 use crate::shown::Shown;
 use crate::source::{HistorySource, PageSource};
-use napreduce_answers::RecordingKind;
 
 /// Limit of the simulator's standard output: figures of each job in each run.
 const STDOUT_BYTES_MAX: u64 = 256 << 20;

@@ -193,7 +193,10 @@ impl Client {
     }
 
     /// Sends a request to the loop, which answers as long as it runs.
-    async fn question<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Parting> {
+    async fn question<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> LoopRequest,
+    ) -> Result<T, Parting> {
         let (reply, answer) = Reply::channel();
         self.desk
             .requests

@@ -1,14 +1,15 @@
 //! Reruns a job from the definition and blobs that the coordinator keeps.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use napreduce_local::coordinator::Accepted;
 use napreduce_protocol::requests::RerunJob;
-use napreduce_protocol::{Blob, JobPlan, Submission};
+use napreduce_protocol::{Blob, Digest, JobPlan, Submission};
 
 use super::{Client, Parting, Refusal};
-use crate::blobs::{PinnedBlob, program_architecture};
+use crate::blobs::{BlobStore, PinnedBlob, program_architecture};
 use crate::coordinator::requests::{LoopRequest, check_reason};
 
 impl Client {
@@ -20,65 +21,52 @@ impl Client {
             .question(|reply| LoopRequest::Definition { job, reply })
             .await?;
         let blobs = Arc::clone(&self.desk.blobs);
-        let prepared = tokio::task::spawn_blocking(move || {
-            let wanted = definition
-                .program
-                .into_iter()
-                .chain(definition.files.iter().map(|file| file.blob));
-            let pins = wanted
-                .map(|blob| pin(&blobs, blob))
-                .collect::<Result<Vec<_>, _>>();
-            pins.and_then(|pins| Ok((prepare(*definition, &pins, asked)?, pins)))
-        });
-        let prepared = prepared
-            .await
-            .map_err(|error| Parting::Source(error.to_string()))?;
+        let prepared =
+            tokio::task::spawn_blocking(move || prepare(*definition, &blobs, asked)).await;
+        let prepared = prepared.map_err(|error| Parting::Source(error.to_string()))?;
         let (submission, pins) =
             prepared.map_err(|why| Refusal::wrong(format!("cannot rerun {job}: {why}")))?;
-        self.pins = pins
-            .into_iter()
-            .map(|(blob, pinned)| (blob.digest, pinned))
-            .collect();
+        self.pins = pins;
         self.submit(Box::new(submission)).await
     }
 }
 
-fn pin(blobs: &Arc<crate::blobs::BlobStore>, blob: Blob) -> Result<(Blob, PinnedBlob), String> {
-    let pinned = blobs.pin(blob.digest).map_err(|error| error.to_string())?;
-    let pinned = pinned.ok_or(
-        "its program or a side file is no longer stored; submit it again with its program",
-    )?;
-    Ok((blob, pinned))
-}
-
+/// Returns the submission that repeats a job, and the pins of its program and files. Blocking.
 fn prepare(
     definition: Accepted,
-    pins: &[(Blob, PinnedBlob)],
+    blobs: &Arc<BlobStore>,
     asked: RerunJob,
-) -> Result<Submission, String> {
+) -> Result<(Submission, BTreeMap<Digest, PinnedBlob>), String> {
     let RerunJob { token, of, output } = asked;
-    let Accepted {
-        plan,
-        user,
-        program,
-        files,
-        ..
-    } = definition;
-    let plan = plan_again(plan, output)?;
-    let program = program.ok_or("it has no stored program")?;
-    let (_, pinned) = pins.first().ok_or("it has no stored program")?;
-    let architecture = program_architecture(&pinned.path())
-        .map_err(|error| error.to_string())?
-        .to_owned();
-    Ok(Submission {
+    let program = definition.program.ok_or("it has no stored program")?;
+    let pinned = pin(blobs, program)?;
+    let architecture = program_architecture(&pinned.path()).map_err(|error| error.to_string())?;
+    let mut pins = BTreeMap::from([(program.digest, pinned)]);
+    for file in &definition.files {
+        pins.insert(file.blob.digest, pin(blobs, file.blob)?);
+    }
+    let plan = plan_again(definition.plan, output)?;
+    let submission = Submission {
         token,
         plan,
-        user,
+        user: definition.user,
         program,
-        architecture,
-        files,
+        architecture: architecture.to_owned(),
+        files: definition.files,
         rerun_of: Some(of),
-    })
+    };
+    Ok((submission, pins))
+}
+
+fn pin(blobs: &Arc<BlobStore>, blob: Blob) -> Result<PinnedBlob, String> {
+    match blobs.pin(blob.digest) {
+        Ok(Some(pinned)) => Ok(pinned),
+        Ok(None) => Err(
+            "its program or a side file is no longer stored; submit it again with its program"
+                .to_owned(),
+        ),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Returns the plan of a rerun: that of the job, possibly with another output.

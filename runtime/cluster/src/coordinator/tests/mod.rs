@@ -27,9 +27,8 @@ use napreduce_local::coordinator::{Following, LastHeard, Recording};
 use napreduce_local::output::{ClaimRequest, Disk, OutputClaim, Owner, take_output};
 use napreduce_protocol::requests::GetJob;
 use napreduce_protocol::{
-    Answer,
-    Blob, CheckpointSupport, CounterValues, Digest, FromWorker, Hello, JobDetail, JobEnd, JobPlan,
-    PartOutput, Split, Submission, TaskError, ToWorker, WorkerMemory, WorkerReport,
+    Answer, Blob, CheckpointSupport, CounterValues, Digest, FromWorker, Hello, JobDetail, JobEnd,
+    JobPlan, PartOutput, Split, Submission, TaskError, ToWorker, WorkerMemory, WorkerReport,
 };
 use napreduce_schedulers::SchedulerConfiguration;
 use tempfile::TempDir;

@@ -53,11 +53,12 @@ impl ControlLine {
 
     /// Returns the I/O interest, if any.
     pub(super) fn interest(&self) -> Option<Interest> {
-        match (self.is_open, self.outbox.is_empty()) {
-            (true, true) => Some(Interest::READABLE),
-            (true, false) => Some(Interest::READABLE | Interest::WRITABLE),
-            (false, false) => Some(Interest::WRITABLE),
-            (false, true) => None,
+        let has_to_send = !self.outbox.is_empty();
+        match (self.is_open, has_to_send) {
+            (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
+            (true, false) => Some(Interest::READABLE),
+            (false, true) => Some(Interest::WRITABLE),
+            (false, false) => None,
         }
     }
 
@@ -87,8 +88,9 @@ impl ControlLine {
         match socket.try_read(&mut bytes) {
             Ok(0) => {
                 self.is_open = false;
-                received.broken =
-                    (!self.inbox.is_between_frames()).then(|| WireError::CutShort.to_string());
+                if !self.inbox.is_between_frames() {
+                    received.broken = Some(WireError::CutShort.to_string());
+                }
             }
             Ok(count) => {
                 self.inbox.push(&bytes[..count]);

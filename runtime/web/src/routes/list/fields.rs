@@ -45,11 +45,11 @@ impl<'wanted> Selection<'wanted> {
 
 #[cfg(test)]
 mod tests {
+    use napreduce_answers::{CurrentJob, JobAnswer};
     use serde_json::json;
 
     use super::*;
     use napreduce_answers::samples::summary;
-    use napreduce_answers::{CurrentJob, JobAnswer};
 
     #[test]
     fn fields_selects_the_named_fields_only() {

@@ -3,6 +3,11 @@
 mod fields;
 mod sort;
 
+use napreduce_answers::{
+    AttemptAnswer, CsvColumns, EventAnswer, FailureAnswer, FlowAnswer, GroupAnswer, JobAnswer,
+    PerformanceAnswer, PreemptionAnswer, TaskRow, TaskRowAnswer, TaskTotals, WorkerAnswer,
+    WorkerChangeAnswer,
+};
 use napreduce_protocol::{AttemptSummary, HistoryLine, JobSummary, WorkerSample, WorkerSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,11 +20,6 @@ use super::call::{Call, Reply, names_of, object_of};
 use super::route::{Form, QueryField, Route, number, one_of};
 use crate::clock::now_millis;
 use crate::problem::Problem;
-use napreduce_answers::{
-    AttemptAnswer, CsvColumns, EventAnswer, FailureAnswer, FlowAnswer, GroupAnswer, JobAnswer,
-    PerformanceAnswer, PreemptionAnswer, TaskRow, TaskRowAnswer, TaskTotals, WorkerAnswer,
-    WorkerChangeAnswer,
-};
 
 const LIMIT: usize = 100;
 const LIMIT_MAX: usize = 10_000;

@@ -2,6 +2,9 @@
 
 use std::cmp::Ordering;
 
+use napreduce_answers::{
+    FailureAnswer, FlowAnswer, GroupAnswer, PerformanceAnswer, PreemptionAnswer, TaskRow,
+};
 use napreduce_engine::{AttemptId, TaskId, TaskKind};
 use napreduce_protocol::{
     AttemptFigures, AttemptSummary, HistoryLine, JobSummary, PhaseProgress, TaskSummary,
@@ -9,9 +12,6 @@ use napreduce_protocol::{
 };
 
 use crate::problem::Problem;
-use napreduce_answers::{
-    FailureAnswer, FlowAnswer, GroupAnswer, PerformanceAnswer, PreemptionAnswer, TaskRow,
-};
 
 /// The value that items are compared by. All keys of a field have the same variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -358,10 +358,10 @@ pub const EVENTS: &[SortField<HistoryLine>] = &[by("at", |one| number(one.at_mil
 
 #[cfg(test)]
 mod tests {
+    use napreduce_answers::samples::job;
     use napreduce_protocol::JobPhase;
 
     use super::*;
-    use napreduce_answers::samples::job;
 
     fn sorted(wanted: &str, now_millis: Option<u64>) -> Vec<u32> {
         let mut jobs = [

@@ -9,6 +9,7 @@ mod workers;
 
 use std::sync::atomic::AtomicU64;
 
+use napreduce_answers::{SlotsInUse, StatusAnswer, WarningAnswer};
 use napreduce_engine::TaskKind;
 use napreduce_protocol::{JobPhase, JobSummary, PhaseProgress, WorkerPhase, WorkerSummary};
 use prometheus_client::encoding::text::encode;
@@ -22,7 +23,6 @@ use crate::context::Web;
 use crate::labels::{Labels, label};
 use crate::problem::Problem;
 use crate::source::{PageSource, SourceError};
-use napreduce_answers::{SlotsInUse, StatusAnswer, WarningAnswer};
 
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 

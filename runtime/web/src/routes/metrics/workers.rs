@@ -83,12 +83,12 @@ fn family(
 
 #[cfg(test)]
 mod tests {
+    use napreduce_answers::samples::worker;
     use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
     use napreduce_protocol::WorkerPhase;
     use prometheus_client::encoding::text::encode;
 
     use super::*;
-    use napreduce_answers::samples::worker;
 
     #[test]
     fn surplus_workers_share_one_series() {
