@@ -18,14 +18,18 @@ struct ScatteredJob<'test> {
 impl ScatteredJob<'_> {
     /// A job whose maps are done, while both reduces wait for their gates.
     fn submit(folder: &Folder) -> ScatteredJob<'_> {
-        let job = ScatteredJob::submit_job(folder, "scattered", "2");
+        let job = ScatteredJob::submit_job(folder, "scattered", &["--reduces", "2"]);
         for reduce in ["r_0000", "r_0001"] {
             wait_until("both reduces run", || job.attempt(reduce).ends_with(".1"));
         }
         job
     }
 
-    fn submit_job<'test>(folder: &'test Folder, name: &str, reduces: &str) -> ScatteredJob<'test> {
+    fn submit_job<'test>(
+        folder: &'test Folder,
+        name: &str,
+        reduces: &[&str],
+    ) -> ScatteredJob<'test> {
         let gates = folder.path("gates");
         std::fs::create_dir(&gates).expect("a folder");
         let line = |number: usize| format!("{}\t{number}\n", gates.display());
@@ -39,12 +43,10 @@ impl ScatteredJob<'_> {
             name,
             "--output",
             "out",
-            "--reduces",
-            reduces,
             "--split-size",
             &split,
         ];
-        let id = cluster.submit(folder, &arguments);
+        let id = cluster.submit(folder, &[&arguments[..], reduces].concat());
         ScatteredJob {
             folder,
             cluster,
@@ -115,7 +117,7 @@ fn changed_map_output_restarts_running_reduces() {
 #[test]
 fn part_of_map_only_job_is_of_one_attempt() {
     let folder = Folder::new();
-    let job = ScatteredJob::submit_job(&folder, "scattered-lines", "0");
+    let job = ScatteredJob::submit_job(&folder, "scattered-lines", &[]);
     for map in ["m_0000", "m_0001"] {
         wait_until("both slots are used", || !job.attempt(map).is_empty());
         job.open_gate(map);
