@@ -1,6 +1,8 @@
 //! The jobs with unfinished tasks of one kind: sizes, demand, and the indices that find the next job to
 //! serve.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{Job, JobId, Ratio, SortedMap, SortedSet, Span, TaskKind, Time, WorkerId};
@@ -53,7 +55,8 @@ pub(super) struct JobDemand {
 pub(super) struct Lane {
     pub kind: TaskKind,
     pub ranking: Ranking,
-    pub members: SortedMap<JobId, Member>,
+    /// A tree, because it is searched at every event and its values are wide.
+    pub members: BTreeMap<JobId, Member>,
     recent: Recent,
     /// Suspension limits per worker and for the cluster.
     pub hysteresis: SortedMap<WorkerId, Hysteresis>,
@@ -91,7 +94,7 @@ impl Lane {
         Lane {
             kind,
             ranking: Ranking::new(configuration.order, 0),
-            members: SortedMap::new(),
+            members: BTreeMap::new(),
             recent: Recent::default(),
             hysteresis: SortedMap::new(),
             cluster_hysteresis: Hysteresis::default(),

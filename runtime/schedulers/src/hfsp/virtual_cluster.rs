@@ -1,5 +1,7 @@
 //! The virtual cluster: the progress of all jobs under fair sharing, in virtual time.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{JobId, SortedMap, SortedSet, Span, Time};
@@ -13,7 +15,8 @@ use crate::hfsp::virtual_job::{VirtualJob, is_never, saturated};
 pub struct VirtualCluster {
     now: Time,
     shares: Shares,
-    jobs: SortedMap<JobId, VirtualJob>,
+    /// A tree, as the members of a lane.
+    jobs: BTreeMap<JobId, VirtualJob>,
     /// The next task end of each running job.
     ends: SortedSet<(Time, JobId)>,
     finished: Vec<(Time, JobId)>,
