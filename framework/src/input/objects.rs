@@ -85,7 +85,7 @@ fn object(path: &Path, version: &str, length: u64) -> io::Result<StoredObject> {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock(&mutex)
+    lock(mutex)
 }
 
 /// An open object.

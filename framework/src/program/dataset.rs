@@ -235,7 +235,7 @@ impl Files {
     #[cfg(feature = "cluster")]
     pub(crate) fn chain(&self) -> Option<u128> {
         match &self.owner {
-            Owner::Program(chain) => lock(&chain).token(),
+            Owner::Program(chain) => lock(chain).token(),
             Owner::Person | Owner::Driver => None,
         }
     }

@@ -476,7 +476,7 @@ fn unsupported_row_type_fails_task() {
             out.emit(&BTreeMap::from([(line, 1)]))
         })
     };
-    let panic = std::panic::catch_unwind(|| JobTest::new(unwritable).input("a\n").run())
+    let panic = catch_unwind(|| JobTest::new(unwritable).input("a\n").run())
         .expect_err("it fails");
     let message = panic.downcast_ref::<String>().expect("a message");
     assert!(message.contains("row 1 cannot be written: "), "{message}");
@@ -486,7 +486,7 @@ fn unsupported_row_type_fails_task() {
         })
     };
     let panic =
-        std::panic::catch_unwind(|| JobTest::new(keyed).input("a\n").run()).expect_err("it fails");
+        catch_unwind(|| JobTest::new(keyed).input("a\n").run()).expect_err("it fails");
     assert!(
         panic
             .downcast_ref::<String>()

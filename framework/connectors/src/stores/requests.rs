@@ -190,7 +190,7 @@ impl HttpService for TracingService {
 
 pub(crate) fn note(failure: Failure) {
     // Requests for credentials are made outside of traced requests.
-    let _ = LAST.try_with(|last| *lock(&last) = Some(failure));
+    let _ = LAST.try_with(|last| *lock(last) = Some(failure));
 }
 
 /// Returns the code of an error response. The rest of the response may contain credentials.

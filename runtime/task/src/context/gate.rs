@@ -332,7 +332,7 @@ impl Gate {
         let boundary = self.boundaries.fetch_add(1, Ordering::Relaxed) + 1;
         loop {
             let due = {
-                let mut script = lock(&script);
+                let mut script = lock(script);
                 // Requests for a boundary that has passed are skipped.
                 while script.asks.front().is_some_and(|(at, _)| *at < boundary) {
                     script.asks.pop_front();

@@ -80,7 +80,7 @@ fn settings(uri: &ObjectUri, error: &HdfsError) -> StorageError {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock(&mutex)
+    lock(mutex)
 }
 
 /// Identifies a version of a file. The library does not report file ids.

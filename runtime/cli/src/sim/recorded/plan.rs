@@ -55,7 +55,7 @@ impl Omission {
 
 /// What becomes of an ended job.
 pub enum Rebuilt {
-    Job(RebuiltJob),
+    Job(Box<RebuiltJob>),
     Omitted(Omission),
 }
 
@@ -161,5 +161,5 @@ pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<Rebuilt> {
         submitted: Time(submitted.0),
         ended: Time(ended_at.0.max(submitted.0)),
     };
-    Ok(Rebuilt::Job(RebuiltJob { plan, times }))
+    Ok(Rebuilt::Job(Box::new(RebuiltJob { plan, times })))
 }

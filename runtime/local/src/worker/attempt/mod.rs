@@ -41,6 +41,10 @@ use crate::process::{Launch, Processes};
 
 /// An event of an attempt for the worker's loop. Reports do not pass through the loop.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "an attempt ends once, and few events wait at a time"
+)]
 pub(super) enum AttemptEvent {
     Progressed {
         bytes_done: u64,
