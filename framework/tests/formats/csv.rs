@@ -476,8 +476,7 @@ fn unsupported_row_type_fails_task() {
             out.emit(&BTreeMap::from([(line, 1)]))
         })
     };
-    let panic = catch_unwind(|| JobTest::new(unwritable).input("a\n").run())
-        .expect_err("it fails");
+    let panic = catch_unwind(|| JobTest::new(unwritable).input("a\n").run()).expect_err("it fails");
     let message = panic.downcast_ref::<String>().expect("a message");
     assert!(message.contains("row 1 cannot be written: "), "{message}");
     let keyed = || {
@@ -485,8 +484,7 @@ fn unsupported_row_type_fails_task() {
             out.emit(&BTreeMap::from([((1, 2), 1)]))
         })
     };
-    let panic =
-        catch_unwind(|| JobTest::new(keyed).input("a\n").run()).expect_err("it fails");
+    let panic = catch_unwind(|| JobTest::new(keyed).input("a\n").run()).expect_err("it fails");
     assert!(
         panic
             .downcast_ref::<String>()
