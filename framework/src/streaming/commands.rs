@@ -245,6 +245,8 @@ pub fn add_to(program: Program) -> Program {
 ///     streaming::main(Program::new().about("Runs commands over lines"))
 /// }
 /// ```
+// Compiled in the programs that call it: `drive` adds the entry of the fork server to the code around it.
+#[inline]
 #[must_use = "the exit status shows whether the job succeeded; return it from `main`"]
 pub fn main(program: Program) -> ExitCode {
     add_to(program)
