@@ -204,7 +204,7 @@ fn twelve_questions_are_answered_within_three_clicks() {
 
     // Why does a job wait? The first page says it.
     walk.begin();
-    row_says(&walk, &["waiting", "no map slot is free: 3 are held"]);
+    row_says(&walk, &["waiting", "no map slot is free: job_"]);
     row_says(&walk, &["more for the same reason", &busy.waiting]);
 
     // When is a job done? The first page says it.

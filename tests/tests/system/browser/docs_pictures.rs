@@ -149,7 +149,7 @@ fn pictures_of_docs() {
         browser.open(&format!("{}{address}", origin(&page)));
     };
     show("/?last=1m&colour=queue");
-    browser.until_says("no map slot is free: 3 are held");
+    browser.until_says("no map slot is free: job_");
     browser.until(
         "both queues",
         "return document.querySelectorAll('.legend .swatch[class*=group-]').length === 2",
