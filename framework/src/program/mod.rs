@@ -317,7 +317,7 @@ impl Program {
         self
     }
 
-    /// As [`init`](crate::init), for a program that names its jobs.
+    /// As [`init`], for a program that names its jobs.
     ///
     /// ```no_run
     /// use napreduce::run::Cluster;
