@@ -6,7 +6,7 @@ use napreduce_protocol::{AttemptSummary, JobPhase, JobSummary, TaskSummary};
 /// The conditions on listed jobs; an empty field matches everything.
 ///
 /// ```
-/// use napreduce_web::answers::JobFilter;
+/// use napreduce_answers::JobFilter;
 ///
 /// let filter = JobFilter { states: JobFilter::states("failed,killed")?, ..JobFilter::default() };
 /// assert!(JobFilter::states("fialed").is_err());
