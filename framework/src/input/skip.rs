@@ -1,4 +1,4 @@
-//! What happens to bad input: rows that are not of the job's type, and records that its map rejects.
+//! The choice of how a job treats bad input: rows of another type than the job's, and records that its map rejects.
 
 use std::fmt;
 use std::str::FromStr;

@@ -54,7 +54,7 @@ const SYSTEM_WHOLLY: [&str; 12] = [
 /// World-writable exception below such a directory.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// What an output directory must neither be, contain nor be in.
+/// The directories that an output directory must not equal, contain or lie in.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Protected {
     /// Directories of the cluster and of its workers.

@@ -53,7 +53,7 @@ impl Omission {
     }
 }
 
-/// What becomes of an ended job.
+/// The result of rebuilding an ended job: a job to simulate, or the reason why it is left out.
 pub enum Rebuilt {
     Job(Box<RebuiltJob>),
     Omitted(Omission),

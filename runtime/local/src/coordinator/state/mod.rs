@@ -37,7 +37,7 @@ pub struct CoordinatorState {
     gone: GoneWorkers,
     /// Links that may have something to send.
     touched: BTreeSet<WorkerId>,
-    /// Of the entry that is not handled yet; empty between entries.
+    /// What is left to do for the current entry after the engine has handled it; empty between entries.
     cleanups: Vec<Cleanup>,
     /// Jobs forgotten by the engine whose output must be committed or removed.
     ended: Vec<JobId>,

@@ -276,7 +276,7 @@ impl Supervision {
 
     fn send_report(&self, report: WorkerReport) {
         tracing::debug!(target: "worker", "{report:?}");
-        // If nobody listens, the worker was dropped together with this attempt.
+        // Sending fails only if the worker was dropped together with this attempt.
         let _ = self.news.send(WorkerNews::Report {
             at: now().into_std(),
             report,
