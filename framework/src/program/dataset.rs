@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use napreduce_local::Chain;
-use napreduce_protocol::{JobError, JobReport, lock};
+#[cfg(feature = "cluster")]
+use napreduce_protocol::lock;
+use napreduce_protocol::{JobError, JobReport};
 use napreduce_task::catch_refusal;
 
 use super::error::Error;
