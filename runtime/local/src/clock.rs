@@ -4,7 +4,7 @@
 //! Monotonic time is tokio's, so measured times and timers agree even if a test or simulation pauses the
 //! clock.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use napreduce_engine::Time;
 use napreduce_protocol::whole_micros;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 /// The engine's clock. Continues from the last time in the journal, even if the machine's clock was set back.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock {
+pub struct EngineClock {
     /// The engine's time at `started`.
     base: Time,
     started: Instant,
@@ -23,19 +23,12 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Returns the time in microseconds since 1970.
-pub fn unix_micros() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    whole_micros(since)
-}
-
-impl Clock {
-    /// Creates a clock whose time 0 was at `epoch_micros`, and whose time is at least `last`.
-    pub(crate) fn resume(epoch_micros: u64, last: Time) -> Clock {
-        let elapsed = Time(unix_micros().saturating_sub(epoch_micros));
-        Clock {
+impl EngineClock {
+    /// Creates a clock whose time 0 was at `epoch_micros`, and whose time is at least `last`. The wall clock shows
+    /// `unix_micros` now.
+    pub(crate) fn resume(unix_micros: u64, epoch_micros: u64, last: Time) -> EngineClock {
+        let elapsed = Time(unix_micros.saturating_sub(epoch_micros));
+        EngineClock {
             base: elapsed.max(last),
             started: now(),
         }
@@ -70,14 +63,14 @@ mod tests {
 
     #[test]
     fn time_is_monotonic_across_restarts() {
-        let ahead = Time(unix_micros());
-        let clock = Clock::resume(unix_micros(), ahead);
+        let day = 86_400_000_000;
+        let ahead = Time(10 * day);
+        let clock = EngineClock::resume(10 * day, 10 * day, ahead);
         assert!(
             clock.now() >= ahead,
             "the journal is ahead of the machine's clock"
         );
-        let day = 86_400_000_000;
-        let clock = Clock::resume(unix_micros() - day, Time(5));
+        let clock = EngineClock::resume(10 * day, 9 * day, Time(5));
         assert!(
             clock.now() >= Time(day),
             "time passes while no coordinator runs"

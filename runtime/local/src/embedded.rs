@@ -27,6 +27,7 @@ use crate::process::{
 use crate::progress::{ProgressDisplay, ProgressMode};
 use crate::started_job::{JobLink, StartedJob};
 use crate::worker::{Worker, WorkerSettings, cores};
+use crate::world::World;
 
 const WORKER: WorkerId = WorkerId(1);
 const HEARTBEAT: Duration = Duration::from_millis(200);
@@ -289,10 +290,11 @@ impl Cluster {
             map: slots,
             reduce: slots,
         };
-        let settings = WorkerSettings::embedded(HEARTBEAT, processes);
-        let worker = tokio::spawn(Worker::run(settings, orders, news_end));
+        let world = World::real();
+        let settings = WorkerSettings::embedded(world.clone(), HEARTBEAT, processes);
+        let worker = world.tasks.spawn(Worker::run(settings, orders, news_end));
         let sender = inputs.clone();
-        tokio::spawn(async move {
+        world.tasks.spawn(async move {
             while let Some(news) = news.recv().await {
                 // The coordinator ends before its worker and then ignores news.
                 let _ = sender.send(Input::News {
@@ -304,8 +306,10 @@ impl Cluster {
         let own = inputs.clone();
         // The receiver exists while there is something to send back.
         let send_back = Arc::new(move |input| drop(own.send(input)));
-        let coordinator = Coordinator::embedded(WORKER, slots, to_worker, job, send_back, notices);
-        let coordinator = tokio::spawn(coordinator.run(arriving));
+        let tasks = world.tasks.clone();
+        let coordinator =
+            Coordinator::embedded(world, WORKER, slots, to_worker, job, send_back, notices);
+        let coordinator = tasks.spawn(coordinator.run(arriving));
         let cluster = Cluster {
             inputs,
             coordinator,

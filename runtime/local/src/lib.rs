@@ -1,7 +1,7 @@
 //! Runs jobs on one machine: the loops of coordinator and worker, attempts and their processes, output and commit.
 //!
 //! An embedded run uses only this crate. `napreduce-cluster` wraps the coordinator and the worker through the public
-//! modules `chain`, `clock`, `coordinator`, `output`, `process` and `worker`. `napreduce-engine` contains the rules about
+//! modules `chain`, `clock`, `coordinator`, `output`, `process`, `worker` and `world`. `napreduce-engine` contains the rules about
 //! jobs, tasks and slots; `napreduce` implements `TaskRunner` and calls [`run_embedded`] for command lines, or
 //! [`start_embedded`] and [`start_on_threads`] for programs that do more than run a job.
 //!
@@ -65,12 +65,12 @@ pub mod output;
 mod outputs;
 pub mod process;
 mod progress;
-mod random;
 mod side_file;
 mod spans;
 mod started_job;
 mod user;
 pub mod worker;
+pub mod world;
 
 pub use chain::{Chain, ChainKeeper, KeepChain};
 pub use embedded::{
@@ -78,7 +78,6 @@ pub use embedded::{
 };
 pub use output::{GuestOutput, OutputReservation, check_output, check_reads, named_output_files};
 pub use progress::{ProgressDisplay, ProgressMode};
-pub use random::random_u128;
 pub use side_file::{SIDE_FILE_BYTES_MAX, SideFileSource};
 pub use spans::SPAN_TARGET;
 pub use started_job::{JobLink, ProgressWatch, StartedJob};

@@ -47,7 +47,11 @@ impl Backoff {
 /// Returns between half of a pause and all of it, so that processes do not try again all at once.
 pub fn jittered(pause: Duration) -> Duration {
     // Without randomness they do, which is harmless.
-    let random = getrandom::u32().unwrap_or(u32::MAX);
+    jittered_by(pause, getrandom::u32().unwrap_or(u32::MAX))
+}
+
+/// Returns between half of a pause and all of it; the longer, the larger the random number is.
+pub fn jittered_by(pause: Duration, random: u32) -> Duration {
     pause.mul_f64(0.5 + f64::from(random) / f64::from(u32::MAX) / 2.0)
 }
 

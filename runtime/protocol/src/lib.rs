@@ -37,7 +37,7 @@ mod units;
 mod whole_time;
 mod wire;
 
-pub use backoff::{Backoff, jittered};
+pub use backoff::{Backoff, jittered, jittered_by};
 pub use claim_token::ClaimToken;
 pub use commands::{CommandOutcome, JobCommand, TaskCommand};
 pub use counters::{Counter, CounterValues, Counters};

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 /// Features that only add items: code that needs a missing one does not compile. Any other feature belongs in
 /// the workspace table, so that every member has it.
-const ADD_ITEMS: [(&str, &str); 16] = [
+const ADD_ITEMS: [(&str, &str); 17] = [
     ("bincode", "serde"),
     ("hyper-util", "client-legacy"),
     ("lz4_flex", "frame"),
@@ -24,6 +24,7 @@ const ADD_ITEMS: [(&str, &str); 16] = [
     ("rustix", "termios"),
     ("rustls-pki-types", "std"),
     ("syn", "extra-traits"),
+    ("tokio", "test-util"),
     ("toml", "display"),
 ];
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use napreduce_local::world::Tasks;
 use napreduce_protocol::requests::FetchBlob;
 use napreduce_protocol::{Blob, CHUNK_BYTES, Digest, FromCoordinator, Secret, ToCoordinator};
 use thiserror::Error;
@@ -50,6 +51,7 @@ impl FetchError {
 
 /// Returns the blob from the store, or else from the coordinator at `address`, verified.
 pub(crate) async fn fetch(
+    tasks: &Tasks,
     address: &str,
     secret: &Secret,
     store: &Arc<BlobStore>,
@@ -57,7 +59,7 @@ pub(crate) async fn fetch(
 ) -> Result<PinnedBlob, FetchError> {
     let digest = blob.digest;
     let own = Arc::clone(store);
-    let pinned = tokio::task::spawn_blocking(move || own.pin(digest)).await;
+    let pinned = tasks.blocking(move || own.pin(digest)).await;
     if let Some(pinned) = pinned.unwrap_or(Err(BlobError::Interrupted { digest }))? {
         return Ok(pinned);
     }
@@ -97,7 +99,7 @@ pub(crate) async fn fetch(
             )));
         }
     }
-    let mut intake = BlobIntake::start(Arc::clone(store), blob);
+    let mut intake = BlobIntake::start(tasks, Arc::clone(store), blob);
     while intake.left() > 0 {
         match connection
             .receive_within(SILENCE_MAX, AWAITED)

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read};
 
+use napreduce_local::world::Tasks;
 use tokio::sync::mpsc::{Receiver, channel};
-use tokio::task::spawn_blocking;
 
 /// Bytes of a chunk: few, so that a connection that breaks loses little and a slow one shows progress.
 const CHUNK_BYTES: usize = 128 << 10;
@@ -12,9 +12,13 @@ const CHUNK_BYTES: usize = 128 << 10;
 const CHUNKS_WAITING_MAX: usize = 2;
 
 /// Returns the first `length` bytes of a file in chunks; a shorter file ends with an error.
-pub(crate) fn chunks_of(mut file: File, length: u64) -> Receiver<io::Result<Vec<u8>>> {
+pub(crate) fn chunks_of(
+    tasks: &Tasks,
+    mut file: File,
+    length: u64,
+) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = channel(CHUNKS_WAITING_MAX);
-    spawn_blocking(move || {
+    tasks.blocking(move || {
         let mut left = length;
         while left > 0 {
             let size = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK_BYTES);

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
+use napreduce_local::world::World;
 use napreduce_protocol::Blob;
 use tempfile::TempDir;
 
@@ -306,7 +307,11 @@ fn store_reopened_with_smaller_limit_evicts_at_next_blob() {
 #[tokio::test]
 async fn intake_finish_returns_first_error() {
     let scene = Scene::new(100);
-    let mut intake = BlobIntake::start(Arc::clone(&scene.store), blob(b"program"));
+    let mut intake = BlobIntake::start(
+        &World::real().tasks,
+        Arc::clone(&scene.store),
+        blob(b"program"),
+    );
     assert!(intake.push(b"pro".to_vec()).await);
     assert_eq!(intake.left(), 4);
     assert!(intake.push(b"gram".to_vec()).await);
@@ -315,6 +320,7 @@ async fn intake_finish_returns_first_error() {
         blob(b"program").digest
     );
     let refused = BlobIntake::start(
+        &World::real().tasks,
         Arc::clone(&scene.store),
         Blob {
             bytes: 1000,
@@ -325,7 +331,11 @@ async fn intake_finish_returns_first_error() {
         refused.finish().await,
         Err(BlobError::Full { bytes: 1000, .. })
     ));
-    let cut = BlobIntake::start(Arc::clone(&scene.store), blob(b"never sent"));
+    let cut = BlobIntake::start(
+        &World::real().tasks,
+        Arc::clone(&scene.store),
+        blob(b"never sent"),
+    );
     assert!(matches!(
         cut.finish().await,
         Err(BlobError::Length { found: 0, .. })

@@ -7,11 +7,12 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use napreduce_local::world::Tasks;
 use napreduce_protocol::{Blob, Digest, open_regular_with};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 
 use super::BlobError;
 use super::store::{BlobStore, PinnedBlob};
@@ -185,9 +186,9 @@ pub(crate) struct BlobIntake {
 
 impl BlobIntake {
     /// Starts to write a blob; what has been written is removed if the rest does not arrive.
-    pub(crate) fn start(store: Arc<BlobStore>, blob: Blob) -> BlobIntake {
+    pub(crate) fn start(tasks: &Tasks, store: Arc<BlobStore>, blob: Blob) -> BlobIntake {
         let (chunks, arriving) = channel(CHUNKS_WAITING_MAX);
-        let writing = spawn_blocking(move || write_all(store.writer(blob)?, arriving)?.finish());
+        let writing = tasks.blocking(move || write_all(store.writer(blob)?, arriving)?.finish());
         BlobIntake {
             blob,
             chunks,
@@ -198,10 +199,14 @@ impl BlobIntake {
 
     /// Starts to write a blob, or continues where an earlier intake ended; also returns the number of bytes that
     /// have been written. What has been written is kept if the rest does not arrive.
-    pub(crate) async fn continuing(store: Arc<BlobStore>, blob: Blob) -> (BlobIntake, u64) {
+    pub(crate) async fn continuing(
+        tasks: &Tasks,
+        store: Arc<BlobStore>,
+        blob: Blob,
+    ) -> (BlobIntake, u64) {
         let (chunks, arriving) = channel(CHUNKS_WAITING_MAX);
         let (told, begun) = oneshot::channel();
-        let writing = spawn_blocking(move || {
+        let writing = tasks.blocking(move || {
             let writer = store.continued(blob)?;
             // The intake may be gone already.
             let _ = told.send(writer.written);

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use napreduce_local::chain::ChainKeeper;
+use napreduce_local::world::World;
 use napreduce_protocol::FromCoordinator;
 use napreduce_protocol::requests::{EndChain, HoldChain};
 use tokio::runtime::Builder;
@@ -103,7 +104,7 @@ async fn keep(
 ) -> Result<(), ClientError> {
     let mut begun = Some(begun);
     loop {
-        let mut session = Session::new(place.clone(), Patience::default());
+        let mut session = Session::new(World::real(), place.clone(), Patience::default());
         let kept = session.retry(async |connection| {
             exchange(connection, HoldChain { chain, root: root.clone() }).await?;
             if let Some(begun) = begun.take() {

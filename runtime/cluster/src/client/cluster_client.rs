@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_local::JobLink;
+use napreduce_local::world::World;
 use napreduce_protocol::requests::{ReadLog, RerunJob};
 use napreduce_protocol::{
     FromCoordinator, JobError, JobPlan, JobReport, LogStream, Request, RerunOf,
@@ -63,7 +64,7 @@ impl ClusterClient {
                 doing: "start the runtime",
                 source,
             })?;
-        let mut session = Session::new(place, patience);
+        let mut session = Session::new(World::real(), place, patience);
         runtime.block_on(session.connect())?;
         Ok(ClusterClient { session, runtime })
     }
@@ -71,7 +72,8 @@ impl ClusterClient {
     /// Submits a job; uploads its program and files unless the coordinator has them. Inputs and output must
     /// be absolute paths on storage shared by all workers.
     pub fn submit(&mut self, plan: JobPlan, options: &SubmitOptions) -> Result<JobId, ClientError> {
-        let parcel = Parcel::pack(plan, options, &AtomicBool::new(false))?;
+        let token = random_token(&self.session.world())?;
+        let parcel = Parcel::pack(plan, options, token, &AtomicBool::new(false))?;
         self.runtime
             .block_on(parcel.send(&mut self.session, &Cell::new(false)))
     }
@@ -126,7 +128,7 @@ impl ClusterClient {
             reason: reason.to_owned(),
         };
         self.ask(RerunJob {
-            token: random_token()?,
+            token: random_token(&self.session.world())?,
             of,
             output: output.map(Path::to_owned),
         })

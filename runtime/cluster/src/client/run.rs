@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use napreduce_engine::JobId;
 use napreduce_local::process::Interrupts;
+use napreduce_local::world::World;
 use napreduce_local::{ProgressDisplay, ProgressMode};
 use napreduce_protocol::requests::KillJob;
 use napreduce_protocol::{
     FromCoordinator, JobEnd, JobError, JobPlan, JobProgress, JobReport, ToCoordinator,
 };
 use napreduce_task::signal_name;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::session::{Session, TryError, receive};
-use super::submission::Parcel;
+use super::submission::{Parcel, random_token};
 use super::{ClientError, SubmitOptions};
 
 /// Maximum silence of the coordinator, which sends progress of a followed job every few seconds.
@@ -56,7 +56,7 @@ pub(super) async fn run(
     options: &FollowOptions,
 ) -> Result<JobReport, JobError> {
     let mut interrupts = install()?;
-    let parcel = pack(plan, submit, &mut interrupts).await?;
+    let parcel = pack(&session.world(), plan, submit, &mut interrupts).await?;
     let handed_in = Cell::new(false);
     let (submitted, signal) = {
         let mut sending = std::pin::pin!(parcel.send(session, &handed_in));
@@ -88,6 +88,7 @@ pub(super) async fn run(
 
 /// Reads a job's program and files on a thread of its own, so that Ctrl-C need not wait for it.
 async fn pack(
+    world: &World,
     plan: JobPlan,
     options: &SubmitOptions,
     interrupts: &mut Interrupts,
@@ -95,7 +96,10 @@ async fn pack(
     let cancelled = Arc::new(AtomicBool::new(false));
     let options = options.clone();
     let seen = Arc::clone(&cancelled);
-    let packing = spawn_blocking(move || Parcel::pack(plan, &options, &seen));
+    let token = random_token(world)?;
+    let packing = world
+        .tasks
+        .blocking(move || Parcel::pack(plan, &options, token, &seen));
     tokio::select! {
         packed = packing => Ok(packed.map_err(|error| JobError::Internal(error.to_string()))??),
         signal = interrupts.arrival() => {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use napreduce_local::world::Tasks;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::requests::OfferBlob;
 use napreduce_protocol::{Blob, Digest, FromCoordinator, Payload, ToCoordinator};
@@ -128,6 +129,7 @@ impl ProgramFile {
 
 /// Asks the coordinator to pin a file for the next submission; uploads what it does not have.
 pub(super) async fn offer(
+    tasks: &Tasks,
     connection: &mut Connection,
     source: &SourceFile,
     progress: &UploadProgress,
@@ -144,7 +146,7 @@ pub(super) async fn offer(
     let mut file = open(&source.path)?;
     file.seek(SeekFrom::Start(begun)).map_err(failed)?;
     let mut sent = begun;
-    let mut chunks = chunks_of(file, blob.bytes.saturating_sub(begun));
+    let mut chunks = chunks_of(tasks, file, blob.bytes.saturating_sub(begun));
     while let Some(chunk) = chunks.recv().await {
         let bytes = Payload(chunk.map_err(failed)?);
         sent += bytes.0.len() as u64;

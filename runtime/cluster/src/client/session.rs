@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use napreduce_local::world::World;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{Answer, Backoff, FromCoordinator, Request, ToCoordinator};
 use thiserror::Error;
@@ -84,6 +85,7 @@ impl TryError {
 /// A connection to a cluster's coordinator.
 #[derive(Debug)]
 pub(super) struct Session {
+    world: World,
     place: ClusterPlace,
     patience: Patience,
     connection: Option<Connection>,
@@ -95,8 +97,9 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(place: ClusterPlace, patience: Patience) -> Session {
+    pub(super) fn new(world: World, place: ClusterPlace, patience: Patience) -> Session {
         Session {
+            world,
             place,
             patience,
             connection: None,
@@ -104,6 +107,11 @@ impl Session {
             refusals: 0,
             advanced: Arc::default(),
         }
+    }
+
+    /// Returns its surroundings.
+    pub(super) fn world(&self) -> World {
+        self.world.clone()
     }
 
     /// Whether to report waiting on standard error.

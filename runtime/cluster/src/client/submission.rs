@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use napreduce_engine::JobId;
-use napreduce_local::{SIDE_FILE_BYTES_MAX, SideFileSource, current_user, random_u128};
+use napreduce_local::world::World;
+use napreduce_local::{SIDE_FILE_BYTES_MAX, SideFileSource, current_user};
 use napreduce_protocol::{JobPlan, SideFile, Submission};
 
 use super::ClientError;
@@ -48,6 +49,7 @@ impl Parcel {
     pub(super) fn pack(
         plan: JobPlan,
         options: &SubmitOptions,
+        token: u128,
         cancelled: &AtomicBool,
     ) -> Result<Parcel, ClientError> {
         plan.check().map_err(ClientError::Usage)?;
@@ -70,7 +72,7 @@ impl Parcel {
             sources.push(source);
         }
         let submission = Submission {
-            token: random_token()?,
+            token,
             plan,
             user: options.user.clone(),
             program: program.file.blob,
@@ -96,10 +98,11 @@ impl Parcel {
             sources,
         } = self;
         let message = submission.into();
+        let tasks = session.world().tasks;
         let progress = UploadProgress::new(session.tells(), session.advanced());
         let submitting = session.retry(async |connection| {
             for source in &sources {
-                offer(connection, source, &progress).await?;
+                offer(&tasks, connection, source, &progress).await?;
             }
             handed_in.set(true);
             exchange_within::<Submission>(connection, &message, ANSWER_DEADLINE).await
@@ -108,8 +111,8 @@ impl Parcel {
     }
 }
 
-pub(super) fn random_token() -> Result<u128, ClientError> {
-    random_u128().map_err(|source| ClientError::Io {
+pub(super) fn random_token(world: &World) -> Result<u128, ClientError> {
+    world.random.token().map_err(|source| ClientError::Io {
         doing: "draw a random number",
         source,
     })

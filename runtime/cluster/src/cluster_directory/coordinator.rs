@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use napreduce_local::world::Clock;
 use napreduce_protocol::{IoResult, read_regular, sync_parent};
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,7 @@ impl ClusterDirectory {
     pub fn publish_coordinator(
         &self,
         mut address: SocketAddr,
+        clock: &Clock,
     ) -> Result<(), ClusterDirectoryError> {
         match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -42,14 +43,11 @@ impl ClusterDirectory {
             _ => {}
         }
         let path = self.coordinator_file();
-        let since_1970 = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
         let record = CoordinatorRecord {
             address: address.to_string(),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            started: since_1970.as_secs(),
+            started: clock.unix_micros() / 1_000_000,
         };
         replace(&path, &record).map_err(ClusterDirectoryError::io("write", path))
     }

@@ -160,7 +160,8 @@ impl ClusterCoordinator {
                 self.local.keep(Extra::ChainOver { chain, reason });
             }
             let inputs = self.inputs.clone();
-            tokio::task::spawn_blocking(move || {
+            let tasks = &self.configuration.world.tasks;
+            tasks.blocking(move || {
                 let removed = chain::remove(&root, chain).map_err(|error| error.to_string());
                 // Fails after this coordinator has stopped; the next one repeats the removal.
                 let _ = inputs.send(ClusterInput::ChainRemoved { chain, removed });

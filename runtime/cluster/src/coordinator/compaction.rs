@@ -4,7 +4,6 @@
 use std::io;
 
 use napreduce_local::clock::now;
-use tokio::task::spawn_blocking;
 
 use super::recovery::Snapshot;
 use super::{ClusterCoordinator, ClusterInput};
@@ -24,7 +23,8 @@ impl ClusterCoordinator {
         let snapshot = Snapshot::new(self.local.state());
         let inputs = self.inputs.clone();
         let copied = began.elapsed();
-        let writing = spawn_blocking(move || {
+        let tasks = &self.configuration.world.tasks;
+        let writing = tasks.blocking(move || {
             let written = compaction.write(&snapshot);
             tracing::info!(
                 target: "coordinator",
@@ -34,7 +34,7 @@ impl ClusterCoordinator {
             );
             written
         });
-        self.compacting = Some(tokio::spawn(async move {
+        self.compacting = Some(tasks.spawn(async move {
             let panicked = |error| JournalError::Io {
                 doing: "write",
                 path,

@@ -7,12 +7,16 @@ use napreduce_engine::{
     EngineSettings, PolicyChoice, PreemptionSettings, ReadPolicy, SpeculationSettings,
 };
 
+use napreduce_local::world::World;
+
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::{EngineRules, FsyncPolicy};
 
 /// Configuration of a coordinator.
 #[derive(Debug, Clone)]
 pub struct CoordinatorConfiguration {
+    /// Its surroundings.
+    pub world: World,
     /// Its cluster directory; created if missing.
     pub directory: ClusterDirectory,
     /// `HOST:PORT` to listen on; port 0 for any.
@@ -58,6 +62,7 @@ impl CoordinatorConfiguration {
         read_policy: ReadPolicy,
     ) -> CoordinatorConfiguration {
         CoordinatorConfiguration {
+            world: World::real(),
             directory,
             bind: "127.0.0.1:0".to_owned(),
             heartbeat: Duration::from_millis(200),

@@ -27,7 +27,8 @@ impl ClusterCoordinator {
         }
         let definitions = Arc::clone(&self.definitions);
         let is_known = self.history.has(job);
-        tokio::task::spawn_blocking(move || {
+        let tasks = &self.configuration.world.tasks;
+        tasks.blocking(move || {
             reply.send(match read(&definitions.folder, job) {
                 Err(_) if !is_known => Err(Refusal::NoSuchJob(job)),
                 read => read,

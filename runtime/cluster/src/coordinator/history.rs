@@ -9,7 +9,6 @@ use napreduce_local::coordinator::{CoordinatorState, Following, Link};
 use napreduce_protocol::requests::GetWindow;
 use napreduce_protocol::{ClusterWindow, JobDetail, JobSummary};
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 
 use super::ClusterCoordinator;
 use super::configuration::CoordinatorConfiguration;
@@ -20,7 +19,8 @@ use super::requests::{HandleLater, LogHolder, Reply};
 impl HandleLater for GetWindow {
     fn handle_later(self, coordinator: &mut ClusterCoordinator, reply: Reply<ClusterWindow>) {
         let history = Arc::clone(&coordinator.history);
-        spawn_blocking(move || {
+        let tasks = &coordinator.configuration.world.tasks;
+        tasks.blocking(move || {
             let window = history.window(self.from_millis, self.until_millis);
             reply.send(Ok(window.bounded()));
         });
@@ -67,7 +67,8 @@ impl ClusterCoordinator {
             }));
         }
         let history = Arc::clone(&self.history);
-        spawn_blocking(move || reply.send(read(history, job).and_then(make)));
+        let tasks = &self.configuration.world.tasks;
+        tasks.blocking(move || reply.send(read(history, job).and_then(make)));
     }
 
     /// Data addresses of present workers by name: a worker may have returned under another number.

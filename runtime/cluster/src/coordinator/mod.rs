@@ -146,7 +146,12 @@ impl ClusterCoordinator {
         // Fails after this coordinator has stopped; the next one repeats the work.
         let send_back = move |input| drop(own.send(ClusterInput::Local(input)));
         ClusterCoordinator {
-            local: Coordinator::new(state, Some(Box::new(services)), Arc::new(send_back)),
+            local: Coordinator::new(
+                configuration.world.clone(),
+                state,
+                Some(Box::new(services)),
+                Arc::new(send_back),
+            ),
             configuration,
             journal,
             history,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use napreduce_engine::{Engine, EngineSettings, EngineSnapshot, JobId, PolicyChoice, ReadPolicy};
 use napreduce_history::{HistoryLimits, OpenHistory};
-use napreduce_local::coordinator::{CoordinatorState, Entry, StateSnapshot, unix_micros};
+use napreduce_local::coordinator::{CoordinatorState, Entry, StateSnapshot};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
@@ -160,7 +160,8 @@ impl ClusterCoordinator {
         inputs: UnboundedSender<ClusterInput>,
     ) -> Result<ClusterCoordinator, RecoveryError> {
         let directory = configuration.directory.coordinator_directory();
-        let identity = getrandom::u64().map_err(|error| RecoveryError::Random(error.into()))?;
+        let world = &configuration.world;
+        let identity = world.random.number().map_err(RecoveryError::Random)?;
         let rules = configuration.rules();
         let scheduler = &*configuration.scheduler;
         let read_policy = configuration.read_policy;
@@ -168,7 +169,7 @@ impl ClusterCoordinator {
         // Check the rules before using them.
         scheduler.build().map_err(unusable)?;
         let version = JOURNAL_VERSION;
-        let epoch_micros = unix_micros();
+        let epoch_micros = world.clock.unix_micros();
         let fresh = Header {
             version,
             journal: identity,

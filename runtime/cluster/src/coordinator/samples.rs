@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use napreduce_engine::WorkerId;
 use napreduce_local::clock::now;
-use napreduce_local::coordinator::unix_micros;
 use napreduce_protocol::{ClusterSample, QueueSample, WorkerSample};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -91,7 +90,7 @@ impl ClusterCoordinator {
         }
         let history = Arc::clone(&self.history);
         let now = now();
-        let at_millis = unix_micros() / 1_000;
+        let at_millis = self.configuration.world.clock.unix_micros() / 1_000;
         let queues =
             QueueSample::from_queues(at_millis, &self.list_queues().queues.unwrap_or_default());
         let workers = self.list_workers();
@@ -104,7 +103,8 @@ impl ClusterCoordinator {
         let Some(news) = samples.news(now, at_millis, queues, workers) else {
             return;
         };
-        samples.writing = Some(tokio::task::spawn_blocking(move || {
+        let tasks = &self.configuration.world.tasks;
+        samples.writing = Some(tasks.blocking(move || {
             if let Err(error) = history.note(&news) {
                 // The changes are lost; jobs do not depend on them.
                 tracing::warn!(%error, "cannot record the state of the cluster");

@@ -3,11 +3,11 @@
 use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use napreduce_history::OpenHistory;
 use napreduce_local::process::{Interrupts, raise_descriptors, survive_file_size_limit};
+use napreduce_local::world::Tasks;
 use napreduce_task::{run_soon_when_woken, signal_name};
 use thiserror::Error;
 use tokio::runtime::Builder;
@@ -112,31 +112,35 @@ async fn serve(
     let coordinator =
         ClusterCoordinator::recover(&configuration, &blobs, open_history, inputs.clone())
             .map_err(CoordinatorError::start)?;
-    let mut coordinator = tokio::spawn(coordinator.run(requested, arriving));
+    let world = configuration.world.clone();
+    let mut coordinator = world.tasks.spawn(coordinator.run(requested, arriving));
     let say = |line: &str| tracing::info!(target: "coordinator", "{line}");
     let listener = Listener::bind(&configuration.bind, secret.clone(), say).await;
     let mut listener = listener.map_err(CoordinatorError::start)?;
-    directory.publish_coordinator(listener.address())?;
+    directory.publish_coordinator(listener.address(), &world.clock)?;
     say(&format!(
         "listening at {} for {}",
         listener.address(),
         directory.path().display()
     ));
     let desk = ClientDesk::new(
+        world.clone(),
         requests,
         Arc::clone(&blobs),
         secret,
         ClientLimits::default(),
         say,
     );
-    let gate = Intake {
+    let mut intake = Intake {
+        tasks: world.tasks,
+        workers: 0,
         inputs: inputs.clone(),
         desk,
         liveness: configuration.liveness,
     };
     let ended = loop {
         tokio::select! {
-            arrival = listener.accept() => gate.admit(arrival),
+            arrival = listener.accept() => intake.admit(arrival),
             ended = &mut coordinator => break ended,
             signal = interrupts.arrival() => {
                 let signal = signal.map_err(CoordinatorError::io("wait for signals"))?;
@@ -153,16 +157,16 @@ async fn serve(
 
 /// Accepts authenticated connections.
 struct Intake {
+    tasks: Tasks,
+    /// Connections of workers so far.
+    workers: u64,
     inputs: UnboundedSender<ClusterInput>,
     desk: ClientDesk,
     liveness: Duration,
 }
 
-/// Numbers the connections of workers.
-static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
-
 impl Intake {
-    fn admit(&self, arrival: Incoming) {
+    fn admit(&mut self, arrival: Incoming) {
         let Incoming {
             role,
             connection,
@@ -170,17 +174,17 @@ impl Intake {
         } = arrival;
         match role {
             Role::Worker => {
-                let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
-                tokio::spawn(serve_worker(
+                self.workers += 1;
+                self.tasks.spawn(serve_worker(
                     connection,
                     peer,
-                    number,
+                    self.workers,
                     self.inputs.clone(),
                     self.liveness,
                 ));
             }
             Role::Client => {
-                tokio::spawn(self.desk.clone().serve(connection, peer));
+                self.tasks.spawn(self.desk.clone().serve(connection, peer));
             }
             Role::Data | Role::Task(_) => {
                 tracing::info!(target: "coordinator", "refused {peer}: the coordinator serves no map output and no logs");

@@ -1,7 +1,7 @@
 //! The workers as operators see them: the list, and drains.
 
 use napreduce_engine::{AttemptState, Blame, Event, TaskKind, Worker, WorkerId, WorkerState};
-use napreduce_local::coordinator::{Extra, Link, unix_micros};
+use napreduce_local::coordinator::{Extra, Link};
 use napreduce_protocol::requests::{DrainWorker, ListWorkers, UndrainWorker};
 use napreduce_protocol::{SuspendedMemory, WorkerPhase, WorkerSummary, whole_millis};
 
@@ -65,7 +65,8 @@ impl ClusterCoordinator {
             .keys()
             .filter_map(|worker| self.worker_summary(*worker))
             .collect();
-        for gone in state.gone().summaries(unix_micros() / 1_000) {
+        let now_millis = self.configuration.world.clock.unix_micros() / 1_000;
+        for gone in state.gone().summaries(now_millis) {
             // A worker that may leave is listed by its link until it has left.
             if !state.links().contains_key(&gone.worker) {
                 workers.push(gone);

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use napreduce_engine::DEFAULT_RACK;
 use napreduce_local::worker::{IsolationRules, SuspendRules, TASK_SILENCE_MAX, cores};
+use napreduce_local::world::World;
 
 use crate::client::ClusterPlace;
 
 /// Configuration of a worker's daemon.
 #[derive(Debug, Clone)]
 pub struct WorkerConfiguration {
+    /// Its surroundings.
+    pub world: World,
     /// The cluster to join.
     pub cluster: ClusterPlace,
     /// Its name, unique in the cluster; `None` for the name stored in its directory, or one derived from the
@@ -60,6 +63,7 @@ impl WorkerConfiguration {
     /// The defaults for a worker of this cluster: as many slots of each kind as cores, on loopback.
     pub fn new(cluster: ClusterPlace) -> WorkerConfiguration {
         WorkerConfiguration {
+            world: World::real(),
             cluster,
             name: None,
             directory: None,

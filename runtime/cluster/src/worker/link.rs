@@ -14,9 +14,7 @@ use std::time::Duration;
 use napreduce_engine::delivery::Receipt;
 use napreduce_local::clock::now;
 use napreduce_local::worker::ticks;
-use napreduce_protocol::{
-    Backoff, FromWorker, ToWorker, WorkerNews, WorkerReport, jittered, whole_millis,
-};
+use napreduce_protocol::{Backoff, FromWorker, ToWorker, WorkerNews, WorkerReport, whole_millis};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::connection_log::ConnectionLog;
@@ -150,7 +148,8 @@ impl<'a> Link<'a> {
                 // No connection: no need to sign off.
                 break Ok(());
             }
-            let pause = jittered(backoff.next_pause());
+            let random = &environment.configuration.world.random;
+            let pause = random.jittered(backoff.next_pause());
             if self.meanwhile(sleep(pause)).await.is_none() {
                 break Ok(());
             }

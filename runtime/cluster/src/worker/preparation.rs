@@ -11,7 +11,6 @@ use napreduce_local::clock::now;
 use napreduce_local::process::Executable;
 use napreduce_local::worker::Prepared;
 use napreduce_protocol::{Backoff, Blob, IoResult, JobDescription, SideFile, TaskError};
-use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::environment::WorkerEnvironment;
@@ -59,7 +58,10 @@ pub(super) async fn prepare(
         let own = files.join(&file.name);
         let unfinished = paths.job(job).join("side-file.unfinished");
         let to = own.clone();
-        let copied = spawn_blocking(move || copy_file(&pinned, &unfinished, &to)).await;
+        let tasks = &environment.configuration.world.tasks;
+        let copied = tasks
+            .blocking(move || copy_file(&pinned, &unfinished, &to))
+            .await;
         let stamp = copied
             .unwrap_or_else(|error| Err(io::Error::other(error)))
             .map_err(|error| {
@@ -136,7 +138,8 @@ fn place_of(error: &FetchError) -> FaultPlace {
 async fn fetch_once(environment: &WorkerEnvironment, blob: Blob) -> Result<PinnedBlob, FetchError> {
     let _one_at_a_time = environment.fetching.lock().await;
     let (address, secret) = environment.configuration.cluster.look_up()?;
-    fetch(&address, &secret, &environment.blobs, blob).await
+    let tasks = &environment.configuration.world.tasks;
+    fetch(tasks, &address, &secret, &environment.blobs, blob).await
 }
 
 fn check_architecture(environment: &WorkerEnvironment, program: &Path) -> Result<(), TaskError> {

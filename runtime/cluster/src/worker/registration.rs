@@ -12,12 +12,12 @@ use std::time::Duration;
 use napreduce_engine::WorkerId;
 use napreduce_local::process::Processes;
 use napreduce_local::worker::{SegmentMemory, Worker, WorkerSettings};
+use napreduce_local::world::Tasks;
 use napreduce_protocol::{ToWorker, WorkerNews};
 use napreduce_task::run_soon_when_woken;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tokio::task::spawn_blocking;
 
 use super::environment::WorkerEnvironment;
 use super::worker_directory::{clear_jobs, keep_logs_of};
@@ -53,7 +53,9 @@ impl Registration {
         let (orders, followed) = unbounded_channel();
         let (sender, news) = unbounded_channel();
         let environment = Arc::clone(&resources.environment);
+        let world = environment.configuration.world.clone();
         let settings = WorkerSettings {
+            world: world.clone(),
             heartbeat,
             processes: Arc::clone(&resources.processes),
             task_silence_max: environment.configuration.task_silence_max,
@@ -75,7 +77,7 @@ impl Registration {
                     if let Some(before) = before {
                         before.end().await;
                     }
-                    clear(environment, journal).await;
+                    clear(&world.tasks, environment, journal).await;
                     Worker::run(settings, followed, sender).await;
                 });
             })?;
@@ -123,8 +125,8 @@ impl Registration {
 }
 
 /// Removes data of earlier jobs on a blocking thread, since there may be much of it.
-async fn clear(environment: Arc<WorkerEnvironment>, journal: u64) {
-    let cleared = spawn_blocking(move || {
+async fn clear(tasks: &Tasks, environment: Arc<WorkerEnvironment>, journal: u64) {
+    let cleared = tasks.blocking(move || {
         let name = environment.name.clone();
         let logs = keep_logs_of(&environment.paths, journal).map(|removed| {
             if removed {

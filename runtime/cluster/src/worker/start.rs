@@ -154,7 +154,8 @@ fn environment(
         fetching: Mutex::new(()),
         isolation: Isolation::begin(&configuration.isolation, &directory.name)
             .map_err(|why| WorkerError::Isolation { why })?,
-        logs: LogShelf::scan(&paths, bounds).map_err(WorkerError::io(listing))?,
+        logs: LogShelf::scan(configuration.world.tasks.clone(), &paths, bounds)
+            .map_err(WorkerError::io(listing))?,
         paths,
     })
 }

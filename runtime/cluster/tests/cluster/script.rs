@@ -13,6 +13,7 @@ use std::time::Duration;
 use napreduce_cluster::ClusterDirectory;
 use napreduce_cluster::transport::{Connection, Listener, Role};
 use napreduce_engine::{AttemptId, JobId, Report, TaskId, TaskKind};
+use napreduce_local::world::World;
 use napreduce_protocol::requests::FetchBlob;
 use napreduce_protocol::{
     Blob, CHUNK_BYTES, ClaimToken, Digest, FromCoordinator, JobDescription, LaunchWork, Payload,
@@ -129,7 +130,9 @@ impl Script {
         let listener = Listener::bind("127.0.0.1:0", cluster.secret().unwrap(), |_| {})
             .await
             .unwrap();
-        cluster.publish_coordinator(listener.address()).unwrap();
+        cluster
+            .publish_coordinator(listener.address(), &World::real().clock)
+            .unwrap();
         let (arrived, workers) = unbounded_channel();
         self.workers = workers;
         self.accepting = tokio::spawn(accept(listener, arrived, Arc::clone(&self.blobs)));

@@ -15,7 +15,7 @@ use root::{Owner, make, remove_remains, root_path};
 pub use root::{Removal, is_root, remove};
 
 use crate::process::ProcessIdentity;
-use crate::random::random_u128;
+use crate::world::World;
 
 /// The jobs of one run of a program.
 #[derive(Debug)]
@@ -53,7 +53,10 @@ impl Chain {
     /// # Errors
     /// Fails if the system has no random numbers.
     pub fn next_to(output: &Path) -> Result<Chain, JobError> {
-        let token = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
+        let token = World::real()
+            .random
+            .token()
+            .map_err(|error| JobError::io("draw a random number", error))?;
         Ok(Chain {
             token,
             output: output.to_owned(),

@@ -25,8 +25,9 @@ use super::program::Program;
 use super::state::CoordinatorState;
 use super::submitters::Submitters;
 use super::{ClusterServices, Coordinator, Input, Notices, SendBack};
-use crate::clock::{Clock, now, unix_micros};
+use crate::clock::{EngineClock, now};
 use crate::output::Disk;
+use crate::world::World;
 
 /// Interval of progress updates and of checks for due work.
 const TICK: Duration = Duration::from_millis(100);
@@ -42,12 +43,18 @@ pub fn ticks() -> Interval {
 
 impl Coordinator {
     pub fn new(
+        world: World,
         state: CoordinatorState,
         cluster: Option<Box<dyn ClusterServices>>,
         own: SendBack,
     ) -> Coordinator {
         Coordinator {
-            clock: Clock::resume(state.epoch_micros(), state.last()),
+            clock: EngineClock::resume(
+                world.clock.unix_micros(),
+                state.epoch_micros(),
+                state.last(),
+            ),
+            world,
             entries: Entries::new(cluster.is_some()),
             submitters: Submitters::new(state.last_job()),
             claims: Claims::new(now()),
@@ -65,6 +72,7 @@ impl Coordinator {
     /// Creates a coordinator with one worker inside this process; its next job gets the number `job`. It
     /// holds no state beyond the process.
     pub(crate) fn embedded(
+        world: World,
         worker: WorkerId,
         slots: Slots,
         orders: UnboundedSender<ToWorker>,
@@ -77,8 +85,8 @@ impl Coordinator {
         settings.preemption.suspended_max = SuspendedMax::Unlimited;
         settings.one_host = true;
         let engine = Engine::new(Box::new(Fifo::default()), settings);
-        let state = CoordinatorState::new(engine, "fifo".to_owned(), unix_micros());
-        let mut coordinator = Coordinator::new(state, None, own);
+        let state = CoordinatorState::new(engine, "fifo".to_owned(), world.clock.unix_micros());
+        let mut coordinator = Coordinator::new(world, state, None, own);
         coordinator.submitters = Submitters::new(job.0 - 1);
         coordinator.notices = notices;
         let identity = Identity {
@@ -131,7 +139,7 @@ impl Coordinator {
         self.state.wake_at().map(|at| self.clock.instant(at))
     }
 
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> EngineClock {
         self.clock
     }
 

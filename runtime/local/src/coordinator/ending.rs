@@ -197,7 +197,7 @@ impl Coordinator {
         // The engine's time is monotonic: a change of the system clock does not affect the job's duration.
         let clock = self.clock;
         let epoch_micros = self.state.epoch_micros();
-        tokio::task::spawn_blocking(move || {
+        self.world.tasks.blocking(move || {
             let micros = clock
                 .unix_micros(epoch_micros)
                 .saturating_sub(job.submitted_micros);

@@ -1,8 +1,8 @@
 //! The time of a worker's last message, stamped on arrival, and the back-pressure on its connection. A worker
 //! is not silent while the loop is behind and has not processed its messages.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -13,12 +13,11 @@ use crate::clock::now;
 /// Maximum messages of one connection that wait for the loop.
 const WAITING_MAX: usize = 1024;
 
-static BEGINNING: LazyLock<Instant> = LazyLock::new(now);
-
 /// The time of the last message. Shared by a connection, which stamps it, and the link of its worker.
 #[derive(Debug, Clone)]
 pub struct LastHeard {
-    /// Microseconds since `BEGINNING`.
+    began: Instant,
+    /// Microseconds since `began`.
     at: Arc<AtomicI64>,
     room: Arc<Semaphore>,
 }
@@ -31,18 +30,17 @@ pub struct Waiting {
 
 impl LastHeard {
     pub fn now() -> LastHeard {
-        let heard = LastHeard {
+        LastHeard {
+            began: now(),
             at: Arc::default(),
             room: Arc::new(Semaphore::new(WAITING_MAX)),
-        };
-        heard.stamp();
-        heard
+        }
     }
 
     /// Records that a message has arrived.
     pub fn stamp(&self) {
         self.at
-            .store(micros(BEGINNING.elapsed()), Ordering::Relaxed);
+            .store(micros(self.began.elapsed()), Ordering::Relaxed);
     }
 
     /// Returns the time since the last message; zero while messages wait for the loop.
@@ -50,7 +48,7 @@ impl LastHeard {
         if self.room.available_permits() < WAITING_MAX {
             return Duration::ZERO;
         }
-        let silence = micros(BEGINNING.elapsed()).saturating_sub(self.at.load(Ordering::Relaxed));
+        let silence = micros(self.began.elapsed()).saturating_sub(self.at.load(Ordering::Relaxed));
         Duration::from_micros(u64::try_from(silence).unwrap_or(0))
     }
 

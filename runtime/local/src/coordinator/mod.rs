@@ -49,10 +49,10 @@ use self::entries::Entries;
 use self::followers::Followers;
 use self::program::Program;
 use self::submitters::Submitters;
-use crate::clock::Clock;
+use crate::clock::EngineClock;
 use crate::output::{Disk, OutputClaim, Resumed, Trouble};
+use crate::world::World;
 
-pub use crate::clock::unix_micros;
 pub use daemon::{BATCH, sleep_until_some, ticks};
 pub use entry::{Accepted, Entry, Extra, Identity, KnownChain, of_report, spec_of};
 pub use followers::Following;
@@ -152,7 +152,8 @@ pub enum Tried {
 /// The jobs of one coordinator: the engine with its data, the claims on output directories, and the answers
 /// that wait for the journal.
 pub struct Coordinator {
-    clock: Clock,
+    world: World,
+    clock: EngineClock,
     state: CoordinatorState,
     cluster: Option<Box<dyn ClusterServices>>,
     entries: Entries,

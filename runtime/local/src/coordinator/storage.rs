@@ -30,7 +30,7 @@ impl Coordinator {
         self.claims.set(job, Claim::Coming { tries });
         let own = Arc::clone(&self.own);
         let disk = self.disk.clone();
-        tokio::task::spawn_blocking(move || {
+        self.world.tasks.blocking(move || {
             let resumed = resume_output(&disk, &accepted.claim_request(), accepted.claim);
             // If the coordinator has stopped, the next one repeats this.
             own(Input::Resumed { job, resumed });
@@ -133,7 +133,7 @@ impl Coordinator {
         // A rendezvous channel: the claim is handed over or returned, never lost.
         let (sender, receiver) = sync_channel(0);
         let own = Arc::clone(&self.own);
-        tokio::task::spawn_blocking(move || {
+        self.world.tasks.blocking(move || {
             let verified = claim.verify();
             if let Err(SendError((claim, verified))) = sender.send((claim, verified)) {
                 let resumed = verified.map(|()| Resumed::Claimed(claim));
@@ -195,7 +195,7 @@ impl Coordinator {
         }
         self.look_after_endings(now);
         if let Some(renewals) = self.claims.renewals_due(now) {
-            tokio::task::spawn_blocking(move || {
+            self.world.tasks.blocking(move || {
                 // The next step of a job meets the same error and reports it.
                 renewals.iter().for_each(|renew| drop(renew()));
             });

@@ -11,7 +11,6 @@ use super::entry::{Accepted, Extra};
 use super::followers::Following;
 use super::submitters::{Pins, Submitter};
 use super::{Coordinator, Input};
-use crate::clock::unix_micros;
 use crate::output::{ClaimMark, OutputClaim, Protected, check_place, files_read, take_output};
 use crate::user::current_user;
 
@@ -23,7 +22,7 @@ impl Coordinator {
         let disk = self.disk.clone();
         let protected = self.protected(&accepted.plan);
         let pinning = self.cluster.as_ref().map(|cluster| cluster.pinning());
-        tokio::task::spawn_blocking(move || {
+        self.world.tasks.blocking(move || {
             let pins = pinning.map(|pin| pin(&accepted));
             let claim = check_place(&accepted.plan.output, &protected)
                 .and_then(|()| take_output(&disk, &accepted.claim_request()));
@@ -115,7 +114,7 @@ impl Coordinator {
         let files = Vec::new();
         let claim = ClaimMark::default();
         // Unique: the time, the process and the job.
-        let token = (u128::from(unix_micros()) << 64)
+        let token = (u128::from(self.world.clock.unix_micros()) << 64)
             | (u128::from(std::process::id()) << 32)
             | u128::from(job.0);
         let accepted = Accepted {

@@ -19,7 +19,7 @@ use super::record::Owner;
 use super::request::ClaimRequest;
 use super::storage::Disk;
 use super::trouble::{ClaimError, Trouble};
-use crate::random::random_u128;
+use crate::world::World;
 
 /// Maximum time for retrying a commit, and the backoff.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
@@ -51,8 +51,10 @@ impl GuestOutput {
             inputs: files_read(&plan.splits),
         };
         check_place(&plan.output, &protected)?;
-        let submission =
-            random_u128().map_err(|error| JobError::io("draw a random number", error))?;
+        let submission = World::real()
+            .random
+            .token()
+            .map_err(|error| JobError::io("draw a random number", error))?;
         let request = ClaimRequest {
             output: &plan.output,
             job,

@@ -13,7 +13,7 @@ use super::record::Owner;
 use super::request::ClaimRequest;
 use super::storage::Disk;
 use super::trouble::ClaimError;
-use crate::random::random_u128;
+use crate::world::World;
 
 /// The job id in the record of a reservation.
 const NO_JOB: JobId = JobId(0);
@@ -32,8 +32,10 @@ impl OutputReservation {
     /// The errors of a claim: [`JobError::OutputRefused`], [`JobError::OutputExists`],
     /// [`JobError::OutputInUse`], [`JobError::OutputUnfinished`] and [`JobError::OutputUnusable`].
     pub fn take(output: &Path, overwrite: bool) -> Result<OutputReservation, JobError> {
-        let submission =
-            random_u128().map_err(|error| JobError::io("draw a random number", error))?;
+        let submission = World::real()
+            .random
+            .token()
+            .map_err(|error| JobError::io("draw a random number", error))?;
         check_place(output, &Protected::default())?;
         let request = ClaimRequest {
             output,

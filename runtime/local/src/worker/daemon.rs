@@ -72,12 +72,12 @@ impl Worker {
                 .environment
                 .as_ref()
                 .map(|(environment, _)| environment.watch_disk()),
+            moves: Moves::new(settings.world.tasks.clone()),
             settings,
             jobs: BTreeMap::new(),
             attempts: BTreeMap::new(),
             preparations: JoinSet::default(),
             consolidations: JoinSet::default(),
-            moves: Moves::default(),
             removals: JoinSet::default(),
             news,
             events,
@@ -117,7 +117,7 @@ impl Worker {
             }
         }
         worker.preparations.shutdown().await;
-        std::mem::take(&mut worker.moves).end().await;
+        worker.moves.end().await;
         while let Some(done) = worker.consolidations.join_next().await {
             done.into_iter()
                 .for_each(|done| worker.on_consolidated(done));
@@ -219,8 +219,8 @@ impl Worker {
     fn remove_files(&mut self, job: JobId) {
         if let Some((environment, _)) = &self.settings.environment {
             let environment = Arc::clone(environment);
-            self.removals
-                .spawn_blocking(move || environment.forget(job));
+            let tasks = &self.settings.world.tasks;
+            tasks.blocking_in(&mut self.removals, move || environment.forget(job));
         }
     }
 
@@ -237,7 +237,8 @@ impl Worker {
 
     fn consolidate(&mut self, next: Option<Consolidating>) {
         if let Some(next) = next {
-            self.consolidations.spawn_blocking(|| next.run());
+            let tasks = &self.settings.world.tasks;
+            tasks.blocking_in(&mut self.consolidations, || next.run());
         }
     }
 
@@ -330,8 +331,9 @@ impl Worker {
                 let environment = Arc::clone(environment);
                 let description = Arc::clone(&job.description);
                 let id = description.job;
-                self.preparations
-                    .spawn(async move { (id, environment.prepare(description).await) });
+                let preparing = async move { (id, environment.prepare(description).await) };
+                let tasks = &self.settings.world.tasks;
+                tasks.spawn_in(&mut self.preparations, preparing);
             }
             _ => self.start(launching),
         }
@@ -380,6 +382,7 @@ impl Worker {
             .as_ref()
             .map(|(environment, _)| environment.isolation());
         let supervision = Supervision {
+            tasks: self.settings.world.tasks.clone(),
             bounds: isolation.and_then(|isolation| isolation.bounds(job.description.task_memory)),
             description: job.describe(launching, memory.as_ref().map(MemorySegment::place)),
             memory,
@@ -411,7 +414,8 @@ impl Worker {
             },
         );
         self.consolidate(next);
-        tokio::spawn(supervision.run().instrument(spans::of_attempt(attempt)));
+        let supervised = supervision.run().instrument(spans::of_attempt(attempt));
+        self.settings.world.tasks.spawn(supervised);
     }
 
     fn on_attempt_event(&mut self, attempt: AttemptId, event: AttemptEvent) {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use napreduce_engine::FaultPlace;
 use napreduce_protocol::{ByteSize, TaskError};
 use rustix::process::Pid;
-use tokio::task::spawn_blocking;
 
 use super::configuration::{IsolationMode, IsolationRules};
 use crate::process::{ControlGroup, ControlGroups, OutOfMemory, Processes};
+use crate::world::Tasks;
 
 /// Memory limit of an attempt in addition to a multiple of its task memory: the program and its libraries.
 const PROGRAM_BYTES: u64 = 256 << 20;
@@ -130,7 +130,12 @@ pub(super) struct Bounds {
 impl Bounds {
     /// Applies the limits to a process and its children. A prestarted process may already be in a group,
     /// `ahead`.
-    pub(super) async fn around(mut self, process: Pid, mut ahead: Option<ControlGroup>) -> Bounds {
+    pub(super) async fn around(
+        mut self,
+        process: Pid,
+        mut ahead: Option<ControlGroup>,
+        tasks: &Tasks,
+    ) -> Bounds {
         let Some(groups) = self.groups.clone() else {
             return self;
         };
@@ -143,7 +148,7 @@ impl Bounds {
             return self;
         }
         // Adding a process to a cgroup can block in the kernel.
-        let entering = spawn_blocking(move || {
+        let entering = tasks.blocking(move || {
             let taken = groups.take(memory_max);
             match taken.and_then(|group| group.admit(process).map(|()| group)) {
                 Ok(group) => (Some(group), false),
@@ -211,6 +216,7 @@ impl Bounds {
 mod tests {
     use super::*;
     use crate::process::Spawner;
+    use crate::world::World;
 
     fn rules(mode: IsolationMode) -> IsolationRules {
         IsolationRules {
@@ -268,7 +274,9 @@ mod tests {
             is_watched,
         };
         let itself = rustix::process::getpid();
-        let bounds = bounds.around(itself, Some(ahead)).await;
+        let bounds = bounds
+            .around(itself, Some(ahead), &World::real().tasks)
+            .await;
         assert!(
             bounds.group.is_some(),
             "dropping the group would kill the process"

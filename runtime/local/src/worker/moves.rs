@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use napreduce_engine::AttemptId;
 use tokio::task::JoinSet;
 
+use crate::world::Tasks;
+
 /// Bytes between checks whether the worker is stopping.
 const PIECE_BYTES: u64 = 8 << 20;
 
@@ -25,8 +27,9 @@ pub(super) struct Move {
 }
 
 /// The copies of one worker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Moves {
+    tasks: Tasks,
     waiting: VecDeque<Move>,
     /// At most one at a time.
     copying: JoinSet<(AttemptId, io::Result<()>)>,
@@ -34,6 +37,15 @@ pub(super) struct Moves {
 }
 
 impl Moves {
+    pub(super) fn new(tasks: Tasks) -> Moves {
+        Moves {
+            tasks,
+            waiting: VecDeque::new(),
+            copying: JoinSet::new(),
+            ends: Arc::default(),
+        }
+    }
+
     pub(super) fn add(&mut self, wanted: Move) {
         self.waiting.push_back(wanted);
         self.begin();
@@ -45,8 +57,8 @@ impl Moves {
         }
         if let Some(next) = self.waiting.pop_front() {
             let ends = Arc::clone(&self.ends);
-            self.copying
-                .spawn_blocking(move || (next.attempt, next.run(&ends)));
+            let copying = move || (next.attempt, next.run(&ends));
+            self.tasks.blocking_in(&mut self.copying, copying);
         }
     }
 
@@ -66,7 +78,7 @@ impl Moves {
     }
 
     /// Cancels the copies and waits for the current one.
-    pub(super) async fn end(mut self) {
+    pub(super) async fn end(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         self.waiting.clear();
         while self.copying.join_next().await.is_some() {}
@@ -123,6 +135,7 @@ mod tests {
     use napreduce_engine::{JobId, TaskId, TaskKind};
 
     use super::*;
+    use crate::world::World;
 
     fn attempt(index: u32) -> AttemptId {
         AttemptId {
@@ -151,7 +164,7 @@ mod tests {
     async fn failed_copy_does_not_delay_other_copies() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("to")).expect("a folder");
-        let mut moves = Moves::default();
+        let mut moves = Moves::new(World::real().tasks);
         for (index, bytes) in [(0, 9 << 20), (1, 0), (2, 5), (3, 7)] {
             let mut wanted = moving(folder.path(), index, bytes);
             if index == 2 {
@@ -187,7 +200,7 @@ mod tests {
         fs::create_dir(folder.path().join("to")).expect("a folder");
         let wanted = moving(folder.path(), 0, 5);
         wanted.run(&AtomicBool::new(true)).expect_err("it ends");
-        let mut moves = Moves::default();
+        let mut moves = Moves::new(World::real().tasks);
         moves.ends.store(true, Ordering::Relaxed);
         moves.add(wanted);
         moves.end().await;

@@ -10,10 +10,13 @@ use super::configuration::{SuspendRules, TASK_SILENCE_MAX};
 use super::environment::Environment;
 use super::segment_memory::SegmentMemory;
 use crate::process::Processes;
+use crate::world::World;
 
 /// The settings of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerSettings {
+    /// Its surroundings.
+    pub world: World,
     /// Interval of progress reports.
     pub heartbeat: Duration,
     /// A task process that is silent for this time is killed.
@@ -32,8 +35,13 @@ pub struct WorkerSettings {
 
 impl WorkerSettings {
     /// Returns the settings of an embedded worker.
-    pub(crate) fn embedded(heartbeat: Duration, processes: Arc<dyn Processes>) -> WorkerSettings {
+    pub(crate) fn embedded(
+        world: World,
+        heartbeat: Duration,
+        processes: Arc<dyn Processes>,
+    ) -> WorkerSettings {
         WorkerSettings {
+            world,
             heartbeat,
             task_silence_max: TASK_SILENCE_MAX,
             environment: None,

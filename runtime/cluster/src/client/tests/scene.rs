@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use napreduce_engine::JobId;
 use napreduce_local::coordinator::Following;
+use napreduce_local::world::World;
 use napreduce_protocol::{CounterValues, JobEnd, JobPlan, JobProgress, JobReport, lock};
 use tempfile::TempDir;
 use tokio::runtime::Builder;
@@ -125,7 +126,8 @@ impl Scene {
             let (requests, mut arriving) = unbounded_channel();
             let disconnected = warned.clone();
             let warn = move |line: &str| tell(&disconnected, line);
-            let desk = ClientDesk::new(requests, blobs, secret.clone(), limits, warn);
+            let desk =
+                ClientDesk::new(World::real(), requests, blobs, secret.clone(), limits, warn);
             let listener = Listener::bind("127.0.0.1:0", secret, move |line| tell(&warned, line));
             let mut listener = listener.await.expect("a port");
             let address = listener.address();
@@ -143,7 +145,7 @@ impl Scene {
             ((), address)
         });
         self.directory()
-            .publish_coordinator(address)
+            .publish_coordinator(address, &World::real().clock)
             .expect("a published address");
         Coordinator {
             address,

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_local::SideFileSource;
+use napreduce_local::world::World;
 use napreduce_protocol::{Blob, Digest, FromCoordinator, LogStream, Submission, ToCoordinator};
 
 use super::scene::{Background, Coordinator, DEADLINE, Scene, plan};
@@ -254,7 +255,13 @@ fn fetched_blob_is_stored_on_worker() {
         .build()
         .expect("a runtime");
     let pinned = runtime
-        .block_on(blobs::fetch(&address, &secret, &store, blob))
+        .block_on(blobs::fetch(
+            &World::real().tasks,
+            &address,
+            &secret,
+            &store,
+            blob,
+        ))
         .expect("it is there");
     assert_eq!(
         fs::read(pinned.path()).expect("a blob"),
@@ -265,7 +272,13 @@ fn fetched_blob_is_stored_on_worker() {
         bytes: 3,
     };
     let error = runtime
-        .block_on(blobs::fetch(&address, &secret, &store, missing))
+        .block_on(blobs::fetch(
+            &World::real().tasks,
+            &address,
+            &secret,
+            &store,
+            missing,
+        ))
         .expect_err("it is not there");
     assert!(
         error
@@ -276,10 +289,22 @@ fn fetched_blob_is_stored_on_worker() {
     assert!(!error.is_passing());
     drop(coordinator);
     runtime
-        .block_on(blobs::fetch(&address, &secret, &store, blob))
+        .block_on(blobs::fetch(
+            &World::real().tasks,
+            &address,
+            &secret,
+            &store,
+            blob,
+        ))
         .expect("it was kept");
     let error = runtime
-        .block_on(blobs::fetch(&address, &secret, &store, missing))
+        .block_on(blobs::fetch(
+            &World::real().tasks,
+            &address,
+            &secret,
+            &store,
+            missing,
+        ))
         .expect_err("no coordinator");
     assert!(
         matches!(error, FetchError::Transport { .. }) && error.is_passing(),

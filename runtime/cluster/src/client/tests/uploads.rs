@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use napreduce_engine::JobId;
+use napreduce_local::world::World;
 use napreduce_protocol::{FromCoordinator, ToCoordinator};
 
 use super::scene::{Coordinator, Scene, patience, plan};
@@ -113,7 +114,7 @@ fn submit_over(fault: Fault, patience: Patience) -> (u64, u64) {
     let link = FaultyLink::start(coordinator.address, fault);
     scene
         .directory()
-        .publish_coordinator(link.address)
+        .publish_coordinator(link.address, &World::real().clock)
         .expect("a published address");
     let content: Vec<u8> = (0..PROGRAM_BYTES).map(|at| (at % 251) as u8).collect();
     let program = scene.program(&content);

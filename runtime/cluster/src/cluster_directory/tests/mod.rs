@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use napreduce_local::world::World;
 use tempfile::TempDir;
 
 use super::*;
@@ -216,10 +217,10 @@ fn coordinator_is_found_until_it_withdraws() {
     );
     let _lock = directory.lock_coordinator().unwrap();
     directory
-        .publish_coordinator("127.0.0.1:1".parse().unwrap())
+        .publish_coordinator("127.0.0.1:1".parse().unwrap(), &World::real().clock)
         .unwrap();
     directory
-        .publish_coordinator("127.0.0.1:4711".parse().unwrap())
+        .publish_coordinator("127.0.0.1:4711".parse().unwrap(), &World::real().clock)
         .unwrap();
     assert_eq!(directory.coordinator_address().unwrap(), "127.0.0.1:4711");
     let record = directory.coordinator().unwrap();
@@ -243,7 +244,7 @@ fn coordinator_on_wildcard_address_is_found_on_loopback() {
         ("10.1.2.3:4711", "10.1.2.3:4711"),
     ] {
         directory
-            .publish_coordinator(listens.parse().unwrap())
+            .publish_coordinator(listens.parse().unwrap(), &World::real().clock)
             .unwrap();
         assert_eq!(directory.coordinator_address().unwrap(), found);
     }
@@ -291,7 +292,7 @@ fn second_coordinator_is_refused_while_first_runs() {
         ],
     );
     directory
-        .publish_coordinator("127.0.0.1:4711".parse().unwrap())
+        .publish_coordinator("127.0.0.1:4711".parse().unwrap(), &World::real().clock)
         .unwrap();
     let running = format!("(process {} at 127.0.0.1:4711)", std::process::id());
     check_refused(

@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use napreduce_local::world::World;
 use napreduce_protocol::requests::{FetchBlob, OfferBlob};
 use napreduce_protocol::{Digest, FromCoordinator, Secret, Submission, ToCoordinator};
 use thiserror::Error;
@@ -55,6 +56,7 @@ impl Default for ClientLimits {
 /// State shared by all connections.
 #[derive(Clone)]
 pub(crate) struct ClientDesk {
+    world: World,
     requests: UnboundedSender<LoopRequest>,
     blobs: Arc<BlobStore>,
     uploads: Uploads,
@@ -67,6 +69,7 @@ pub(crate) struct ClientDesk {
 
 impl ClientDesk {
     pub(crate) fn new(
+        world: World,
         requests: UnboundedSender<LoopRequest>,
         blobs: Arc<BlobStore>,
         secret: Secret,
@@ -75,6 +78,7 @@ impl ClientDesk {
     ) -> ClientDesk {
         let uploads = Uploads::default();
         ClientDesk {
+            world,
             requests,
             blobs,
             uploads,

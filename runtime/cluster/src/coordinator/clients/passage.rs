@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use napreduce_protocol::{Blob, CHUNK_BYTES, Digest, FromCoordinator, Payload, ToCoordinator};
-use tokio::task::spawn_blocking;
 
 use super::{Client, Parting, Refusal};
 use crate::blobs::{BlobError, BlobIntake, PinnedBlob, chunks_of};
@@ -34,7 +33,9 @@ impl Client {
             self.pins.insert(blob.digest, pinned);
             return self.send(&FromCoordinator::Wanted(None)).await;
         }
-        let (intake, begun) = BlobIntake::continuing(Arc::clone(&self.desk.blobs), blob).await;
+        let (intake, begun) =
+            BlobIntake::continuing(&self.desk.world.tasks, Arc::clone(&self.desk.blobs), blob)
+                .await;
         self.send(&FromCoordinator::Wanted(Some(begun))).await?;
         let received = self.receive_blob(intake).await?;
         self.pins.insert(blob.digest, received);
@@ -95,7 +96,7 @@ impl Client {
         let pinned = pinned.ok_or_else(missing)?;
         let (file, length) = pinned.open().map_err(Refusal::failed)?;
         self.send(&FromCoordinator::Blob(length)).await?;
-        let mut chunks = chunks_of(file, length);
+        let mut chunks = chunks_of(&self.desk.world.tasks, file, length);
         while let Some(chunk) = chunks.recv().await {
             let chunk = chunk
                 .map_err(|error| Parting::Source(format!("cannot read blob {digest}: {error}")))?;
@@ -106,7 +107,12 @@ impl Client {
 
     async fn pin(&self, digest: Digest) -> Result<Option<PinnedBlob>, Refusal> {
         let store = Arc::clone(&self.desk.blobs);
-        let pinned = spawn_blocking(move || store.pin(digest)).await;
+        let pinned = self
+            .desk
+            .world
+            .tasks
+            .blocking(move || store.pin(digest))
+            .await;
         pinned
             .unwrap_or(Err(BlobError::Interrupted { digest }))
             .map_err(Refusal::failed)

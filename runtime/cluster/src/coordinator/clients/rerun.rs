@@ -21,9 +21,11 @@ impl Client {
             .question(|reply| LoopRequest::Definition { job, reply })
             .await?;
         let blobs = Arc::clone(&self.desk.blobs);
-        let prepared =
-            tokio::task::spawn_blocking(move || prepare(*definition, &blobs, asked)).await;
-        let prepared = prepared.map_err(|error| Parting::Source(error.to_string()))?;
+        let tasks = &self.desk.world.tasks;
+        let prepared = tasks.blocking(move || prepare(*definition, &blobs, asked));
+        let prepared = prepared
+            .await
+            .map_err(|error| Parting::Source(error.to_string()))?;
         let (submission, pins) =
             prepared.map_err(|why| Refusal::wrong(format!("cannot rerun {job}: {why}")))?;
         self.pins = pins;

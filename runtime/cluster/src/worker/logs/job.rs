@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use napreduce_engine::AttemptId;
 use napreduce_local::process::TaskOutput;
 use napreduce_local::worker::AttemptLogs;
+use napreduce_local::world::Tasks;
 use napreduce_protocol::{IoResult, LogStream, lock, read_regular};
-use tokio::task::spawn_blocking;
 
 use super::bounded::BoundedLog;
 use super::index::{self, IndexEntry};
@@ -29,6 +29,7 @@ const NAME_BYTES: usize = 64;
 /// Logs of a job's attempts.
 #[derive(Debug)]
 pub(super) struct JobLogs {
+    tasks: Tasks,
     directory: PathBuf,
     state: Mutex<State>,
 }
@@ -56,8 +57,9 @@ struct Slot {
 }
 
 impl JobLogs {
-    pub(super) fn new(directory: PathBuf) -> JobLogs {
+    pub(super) fn new(tasks: Tasks, directory: PathBuf) -> JobLogs {
         JobLogs {
+            tasks,
             directory,
             state: Mutex::default(),
         }
@@ -229,11 +231,12 @@ impl LogFiles {
             return self.make_room(Ok(()));
         }
         // Off the loop's thread. A panic has been printed and leaves the files in place.
-        let _ = spawn_blocking(move || {
+        let tasks = self.job.tasks.clone();
+        let keeping = tasks.blocking(move || {
             let kept = self.keep();
             self.make_room(kept);
-        })
-        .await;
+        });
+        let _ = keeping.await;
     }
 
     /// Appends the output to the job's log and empties the files.

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_local::process::TaskOutput;
+use napreduce_local::world::Tasks;
 use napreduce_protocol::{LogStream, lock};
 
 use super::job::{JobLogs, LogFiles, find_kept, keep_left};
@@ -25,6 +26,7 @@ pub(in crate::worker) struct LogBounds {
 /// The logs of jobs.
 #[derive(Debug)]
 pub(in crate::worker) struct LogShelf {
+    tasks: Tasks,
     bounds: LogBounds,
     /// Logs of unfinished jobs.
     open: Mutex<BTreeMap<JobId, Arc<JobLogs>>>,
@@ -41,7 +43,7 @@ impl LogShelf {
         bytes_max: u64,
     ) -> io::Result<(LogFiles, TaskOutput)> {
         let job = attempt.task.job;
-        let new = || Arc::new(JobLogs::new(paths.job_logs(job)));
+        let new = || Arc::new(JobLogs::new(self.tasks.clone(), paths.job_logs(job)));
         let logs = Arc::clone(self.jobs().entry(job).or_insert_with(new));
         logs.open(attempt, bytes_max)
     }
@@ -70,7 +72,11 @@ impl LogShelf {
     }
 
     /// Indexes logs of an earlier daemon. Blocking.
-    pub(in crate::worker) fn scan(paths: &WorkerPaths, bounds: LogBounds) -> io::Result<LogShelf> {
+    pub(in crate::worker) fn scan(
+        tasks: Tasks,
+        paths: &WorkerPaths,
+        bounds: LogBounds,
+    ) -> io::Result<LogShelf> {
         let mut found = Vec::new();
         for entry in fs::read_dir(paths.logs())? {
             let entry = entry?;
@@ -92,6 +98,7 @@ impl LogShelf {
             .map(|(_, name, bytes)| (name, bytes))
             .collect();
         let shelf = LogShelf {
+            tasks,
             bounds,
             open: Mutex::default(),
             kept: Mutex::new(kept),

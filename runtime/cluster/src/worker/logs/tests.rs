@@ -7,6 +7,7 @@ use std::io::Write;
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_local::process::TaskOutput;
 use napreduce_local::worker::AttemptLogs;
+use napreduce_local::world::World;
 use napreduce_protocol::LogStream::{self, Stderr, Stdout};
 use tempfile::TempDir;
 
@@ -42,7 +43,7 @@ impl Scene {
         let place = tempfile::tempdir().expect("a directory");
         let paths = WorkerPaths::new(place.path());
         fs::create_dir(paths.logs()).expect("made");
-        let shelf = LogShelf::scan(&paths, PLENTY).expect("a shelf");
+        let shelf = LogShelf::scan(World::real().tasks, &paths, PLENTY).expect("a shelf");
         Scene {
             _place: place,
             paths,
@@ -52,7 +53,7 @@ impl Scene {
 
     /// Reopens the logs, as the next daemon does.
     fn next_daemon(&mut self) {
-        self.shelf = LogShelf::scan(&self.paths, PLENTY).expect("a shelf");
+        self.shelf = LogShelf::scan(World::real().tasks, &self.paths, PLENTY).expect("a shelf");
     }
 
     fn open(&self, attempt: AttemptId, bytes_max: u64) -> (LogFiles, TaskOutput) {
@@ -272,6 +273,7 @@ async fn logs_of_oldest_jobs_are_removed() {
         names
     };
     scene.shelf = LogShelf::scan(
+        World::real().tasks,
         &scene.paths,
         LogBounds {
             jobs_max: 3,
@@ -296,6 +298,7 @@ async fn logs_of_oldest_jobs_are_removed() {
     );
     scene.prints(attempt(6, 1), b"x", b"").await;
     LogShelf::scan(
+        World::real().tasks,
         &scene.paths,
         LogBounds {
             jobs_max: 1,

@@ -38,6 +38,7 @@ use super::segment_memory::MemorySegment;
 use super::start_error::explain_start;
 use crate::clock::now;
 use crate::process::{Launch, Processes};
+use crate::world::Tasks;
 
 /// An event of an attempt for the worker's loop. Reports do not pass through the loop.
 #[derive(Debug)]
@@ -87,6 +88,7 @@ pub(super) enum AttemptEnd {
 
 /// The inputs for running and supervising an attempt.
 pub(super) struct Supervision {
+    pub(super) tasks: Tasks,
     pub(super) description: TaskDescription,
     pub(super) launch: Launch,
     pub(super) limits: Limits,
@@ -127,7 +129,7 @@ impl Supervision {
         self.processes.sweep(std::mem::take(&mut self.marks));
         if let Some(bounds) = self.bounds.take_if(|bounds| !bounds.are_deserted()) {
             // Dropping the bounds waits for the remaining processes to end.
-            let _ = tokio::task::spawn_blocking(move || drop(bounds)).await;
+            let _ = self.tasks.blocking(move || drop(bounds)).await;
         }
         let mut stderr = None;
         if let Some(logs) = self.logs.take() {
@@ -165,7 +167,7 @@ impl Supervision {
             .map_err(|error| explain_start(&error, program.as_ref(), self.host.as_deref()))?;
         if let Some(bounds) = self.bounds.take() {
             let ahead = process.take_group();
-            self.bounds = Some(bounds.around(process.id(), ahead).await);
+            self.bounds = Some(bounds.around(process.id(), ahead, &self.tasks).await);
         }
         self.marks = process.marks().to_vec();
         Ok(Supervised::begin(process, line, self))
@@ -180,8 +182,10 @@ impl Supervision {
         let Some(memory) = self.memory.take() else {
             return;
         };
-        let allocated =
-            tokio::task::spawn_blocking(move || memory.allocate().map(|()| memory)).await;
+        let allocated = self
+            .tasks
+            .blocking(move || memory.allocate().map(|()| memory))
+            .await;
         match allocated.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(memory) => self.memory = Some(memory),
             Err(error) => {
@@ -209,7 +213,7 @@ impl Supervision {
                         .into_iter()
                         .find_map(|part| Some((fs::File::open(&part.path).err()?, part.path)))
                 };
-                let unreadable = tokio::task::spawn_blocking(opening).await;
+                let unreadable = self.tasks.blocking(opening).await;
                 AttemptEnd::Failed(match unreadable {
                     Ok(Some((unreadable, path))) => TaskError::retryable(format!(
                         "host {host} cannot read {}: {unreadable}; is it on storage that every worker sees? ({})",
@@ -240,16 +244,21 @@ impl Supervision {
                 .filter(|_| self.description.promote_to.is_some())
                 .map(Path::to_owned);
             let output = output.clone();
-            let _ = tokio::task::spawn_blocking(move || match own {
-                Some(directory) => fs::remove_dir_all(directory),
-                None => fs::remove_file(output),
-            })
-            .await;
+            let _ = self
+                .tasks
+                .blocking(move || match own {
+                    Some(directory) => fs::remove_dir_all(directory),
+                    None => fs::remove_file(output),
+                })
+                .await;
         }
         if fs::read_dir(scratch).ok()?.next().is_some() {
             // It may be large, so it is removed outside the loop.
             let scratch = scratch.clone();
-            let _ = tokio::task::spawn_blocking(move || fs::remove_dir_all(scratch)).await;
+            let _ = self
+                .tasks
+                .blocking(move || fs::remove_dir_all(scratch))
+                .await;
             return None;
         }
         Some(scratch.clone())

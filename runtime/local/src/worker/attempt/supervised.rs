@@ -62,7 +62,7 @@ impl Supervised {
             watch: HangWatch::new(supervision.limits),
             looked: now(),
             preemption: Preemption::default(),
-            suspension: Suspension::new(&supervision.description, &supervision.admission),
+            suspension: Suspension::new(supervision),
             deferred: Vec::new(),
             killed: None,
             saved_bytes: 0,

@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use napreduce_engine::AttemptId;
-use napreduce_protocol::{
-    Preempted, PreemptionAccount, TaskDescription, whole_micros, whole_millis,
-};
+use napreduce_protocol::{Preempted, PreemptionAccount, whole_micros, whole_millis};
 use napreduce_task::Paging;
 use rustix::process::Pid;
 use tokio::task::{JoinError, JoinHandle};
@@ -18,10 +16,12 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::super::admission::{Admission, SuspendRefusal};
 use super::super::configuration::PageOut;
+use super::Supervision;
 use super::preemption::Input;
 use super::swap::SwapAccount;
 use crate::clock::now;
 use crate::process::{Awaited, ChildEvent, ProcessMemory, TaskProcess};
+use crate::world::Tasks;
 
 /// Interval after which an unconfirmed SIGSTOP is sent again; another process may have sent SIGCONT.
 const STOP_AGAIN: Duration = Duration::from_secs(1);
@@ -43,6 +43,7 @@ struct Moving {
 
 #[derive(Debug)]
 pub(super) struct Suspension {
+    tasks: Tasks,
     attempt: AttemptId,
     admission: Arc<Admission>,
     /// Memory limit of the job's tasks.
@@ -64,11 +65,12 @@ pub(super) struct Suspension {
 }
 
 impl Suspension {
-    pub(super) fn new(description: &TaskDescription, admission: &Arc<Admission>) -> Suspension {
+    pub(super) fn new(supervision: &Supervision) -> Suspension {
         Suspension {
-            attempt: description.attempt,
-            admission: Arc::clone(admission),
-            task_memory: description.memory,
+            tasks: supervision.tasks.clone(),
+            attempt: supervision.description.attempt,
+            admission: Arc::clone(&supervision.admission),
+            task_memory: supervision.description.memory,
             launched: now(),
             ordered: VecDeque::new(),
             stopped_since: None,
@@ -125,7 +127,7 @@ impl Suspension {
     /// Replaces the current wait. A replaced wait continues in the background until the process ends at the
     /// latest.
     fn wait_for(&mut self, awaited: Awaited, process: &dyn TaskProcess) {
-        let waiting = tokio::spawn(process.await_change(awaited));
+        let waiting = self.tasks.spawn(process.await_change(awaited));
         self.change = Some((awaited, waiting));
     }
 

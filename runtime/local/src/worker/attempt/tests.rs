@@ -11,6 +11,7 @@ use super::super::configuration::SuspendRules;
 use super::super::scripted::{Request, ScriptedMachine, ScriptedTask};
 use super::*;
 use crate::process::{ChildEvent, SpareMemory};
+use crate::world::World;
 
 const ATTEMPT: AttemptId = AttemptId {
     task: TaskId {
@@ -93,6 +94,7 @@ fn supervision(
 ) -> Supervision {
     let processes: Arc<dyn Processes> = Arc::new(machine);
     Supervision {
+        tasks: World::real().tasks,
         description: description(),
         launch: Launch::default(),
         limits: Limits {

@@ -1,0 +1,349 @@
+//! A machine of a simulation: its tasks run until it crashes, its random numbers follow from a seed, and its wall
+//! clock may differ from that of others.
+//!
+//! All machines of a simulation share one current-thread runtime with a paused clock, which jumps to the next timer
+//! whenever no task can run.
+
+use std::ops::RangeInclusive;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use napreduce_protocol::{lock, whole_micros};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep};
+
+use super::{Clock, Random, Tasks, World};
+use crate::clock::now;
+
+/// The time that blocking work takes unless [`Node::set_latency`] changes it.
+const LATENCY: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_millis(2);
+/// Handles of this many tasks are kept before ended ones are removed.
+const HANDLES_KEPT: usize = 64;
+
+/// A machine of a simulation.
+#[derive(Debug, Clone)]
+pub struct Node {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    power: Power,
+    numbers: SplitMix,
+    latency: RangeInclusive<Duration>,
+    /// Every task that has not ended, and some that have.
+    tasks: Vec<AbortHandle>,
+    /// The number of handles at which those of ended tasks are removed.
+    tasks_max: usize,
+    /// Tasks that were woken while the machine was asleep.
+    woken: Vec<Waker>,
+    began: Instant,
+    /// The time of its wall clock when it began.
+    unix_micros: u64,
+}
+
+/// Whether the tasks of a machine run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Power {
+    On,
+    Asleep,
+    Crashed,
+}
+
+/// The generator of Steele, Lea and Flood (2014): 64 bits of state.
+#[derive(Debug)]
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+}
+
+impl Node {
+    /// Creates a running machine. Its random numbers follow from `seed`; its wall clock shows `unix_micros` now.
+    pub fn new(seed: u64, unix_micros: u64) -> Node {
+        let state = State {
+            power: Power::On,
+            numbers: SplitMix(seed),
+            latency: LATENCY,
+            tasks: Vec::new(),
+            tasks_max: HANDLES_KEPT,
+            woken: Vec::new(),
+            began: now(),
+            unix_micros,
+        };
+        Node {
+            state: Arc::new(Mutex::new(state)),
+        }
+    }
+
+    /// Returns the world of this machine.
+    pub fn world(&self) -> World {
+        World {
+            clock: Clock::of_node(self.clone()),
+            random: Random::of_node(self.clone()),
+            tasks: Tasks::of_node(self.clone()),
+        }
+    }
+
+    /// Ends the machine. None of its tasks runs again, and blocking work that has not run never does. The runtime
+    /// drops the tasks when it next runs.
+    pub fn crash(&self) {
+        let mut state = lock(&self.state);
+        state.power = Power::Crashed;
+        state.woken.clear();
+        for task in state.tasks.drain(..) {
+            task.abort();
+        }
+    }
+
+    /// Returns whether the machine has crashed.
+    pub fn has_crashed(&self) -> bool {
+        lock(&self.state).power == Power::Crashed
+    }
+
+    /// Stops running the tasks, as a laptop does whose lid is closed. Time passes meanwhile.
+    pub fn fall_asleep(&self) {
+        let mut state = lock(&self.state);
+        if state.power == Power::On {
+            state.power = Power::Asleep;
+        }
+    }
+
+    /// Runs the tasks again after [`Node::fall_asleep`].
+    pub fn wake_up(&self) {
+        let woken = {
+            let mut state = lock(&self.state);
+            if state.power != Power::Asleep {
+                return;
+            }
+            state.power = Power::On;
+            std::mem::take(&mut state.woken)
+        };
+        for waker in woken {
+            waker.wake();
+        }
+    }
+
+    /// Sets the wall clock.
+    pub fn set_unix_micros(&self, unix_micros: u64) {
+        let mut state = lock(&self.state);
+        state.began = now();
+        state.unix_micros = unix_micros;
+    }
+
+    /// Sets the bounds of the time that blocking work takes from now on.
+    pub fn set_latency(&self, latency: RangeInclusive<Duration>) {
+        lock(&self.state).latency = latency;
+    }
+
+    /// Returns the time of the wall clock.
+    pub(super) fn unix_micros(&self) -> u64 {
+        let state = lock(&self.state);
+        let passed = whole_micros(now().duration_since(state.began));
+        state.unix_micros.saturating_add(passed)
+    }
+
+    /// Fills the bytes with random ones.
+    pub(super) fn fill(&self, bytes: &mut [u8]) {
+        let mut state = lock(&self.state);
+        for piece in bytes.chunks_mut(8) {
+            let number = state.numbers.next().to_le_bytes();
+            piece.copy_from_slice(&number[..piece.len()]);
+        }
+    }
+
+    /// Starts a task of this machine.
+    pub(super) fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let task = tokio::spawn(self.powered(future));
+        self.keep(task.abort_handle());
+        task
+    }
+
+    /// Starts a task of this machine as a member of a set.
+    pub(super) fn spawn_in<F>(&self, set: &mut JoinSet<F::Output>, future: F) -> AbortHandle
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let task = set.spawn(self.powered(future));
+        self.keep(task.clone());
+        task
+    }
+
+    /// Returns the result of blocking work, after a time that is drawn now.
+    pub(super) fn late<T>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = T> + Send + 'static {
+        let latency = self.draw_latency();
+        async move {
+            sleep(latency).await;
+            work()
+        }
+    }
+
+    fn draw_latency(&self) -> Duration {
+        let mut state = lock(&self.state);
+        let least = whole_micros(*state.latency.start());
+        let most = whole_micros(*state.latency.end());
+        let choices = most.saturating_sub(least).saturating_add(1);
+        let drawn = state.numbers.next() % choices;
+        Duration::from_micros(least + drawn)
+    }
+
+    fn powered<F: Future>(&self, future: F) -> Powered<F> {
+        Powered {
+            node: self.clone(),
+            future: Some(Box::pin(future)),
+        }
+    }
+
+    fn keep(&self, task: AbortHandle) {
+        let mut state = lock(&self.state);
+        if state.power == Power::Crashed {
+            task.abort();
+            return;
+        }
+        if state.tasks.len() >= state.tasks_max {
+            state.tasks.retain(|task| !task.is_finished());
+            state.tasks_max = HANDLES_KEPT.max(state.tasks.len() * 2);
+        }
+        state.tasks.push(task);
+    }
+}
+
+/// A future that runs while its machine does.
+struct Powered<F> {
+    node: Node,
+    /// Dropped when the machine crashes.
+    future: Option<Pin<Box<F>>>,
+}
+
+impl<F: Future> Future for Powered<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let power = {
+            let mut state = lock(&self.node.state);
+            if state.power == Power::Asleep {
+                state.woken.push(context.waker().clone());
+            }
+            state.power
+        };
+        match power {
+            Power::On => match &mut self.future {
+                Some(future) => future.as_mut().poll(context),
+                None => Poll::Pending,
+            },
+            Power::Asleep => Poll::Pending,
+            Power::Crashed => {
+                self.future = None;
+                Poll::Pending
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Runs a test on a paused clock.
+    fn on_paused_clock(test: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime")
+            .block_on(test);
+    }
+
+    /// Counts the seconds that a task of the machine sees.
+    fn count_seconds(node: &Node) -> Arc<AtomicU32> {
+        let seen = Arc::new(AtomicU32::new(0));
+        let counter = Arc::clone(&seen);
+        node.world().tasks.spawn(async move {
+            loop {
+                sleep(SECOND).await;
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        seen
+    }
+
+    #[test]
+    fn crash_ends_tasks_and_work_that_has_not_begun() {
+        on_paused_clock(async {
+            let node = Node::new(1, 0);
+            node.set_latency(SECOND..=SECOND);
+            let seconds = count_seconds(&node);
+            let done = Arc::new(AtomicU32::new(0));
+            let counter = Arc::clone(&done);
+            let work = node.world().tasks.blocking(move || {
+                counter.fetch_add(1, Ordering::Relaxed);
+            });
+            work.await.expect("it has run");
+            let counter = Arc::clone(&done);
+            node.world().tasks.blocking(move || {
+                counter.fetch_add(1, Ordering::Relaxed);
+            });
+            sleep(SECOND / 2).await;
+            node.crash();
+            sleep(10 * SECOND).await;
+            assert_eq!(seconds.load(Ordering::Relaxed), 1);
+            assert_eq!(done.load(Ordering::Relaxed), 1);
+            assert_eq!(Arc::strong_count(&done), 1, "the closure is dropped");
+            assert_eq!(Arc::strong_count(&seconds), 1, "the task is dropped");
+            let late = node.world().tasks.spawn(async {});
+            assert!(late.await.expect_err("it never runs").is_cancelled());
+        });
+    }
+
+    #[test]
+    fn sleeping_machine_runs_nothing_and_then_continues() {
+        on_paused_clock(async {
+            let node = Node::new(1, 0);
+            let seconds = count_seconds(&node);
+            sleep(SECOND * 5 / 2).await;
+            node.fall_asleep();
+            sleep(100 * SECOND).await;
+            assert_eq!(seconds.load(Ordering::Relaxed), 2);
+            node.wake_up();
+            sleep(SECOND * 3 / 2).await;
+            assert_eq!(seconds.load(Ordering::Relaxed), 4);
+            assert_eq!(node.world().clock.unix_micros(), 104_000_000);
+        });
+    }
+
+    #[test]
+    fn numbers_and_latencies_follow_from_seed() {
+        let draw = |seed| {
+            let node = Node::new(seed, 0);
+            let mut bytes = [0; 20];
+            node.fill(&mut bytes);
+            let latencies = [(); 5].map(|()| node.draw_latency());
+            assert!(latencies.iter().all(|latency| LATENCY.contains(latency)));
+            (bytes, latencies)
+        };
+        on_paused_clock(async move {
+            assert_eq!(draw(1), draw(1));
+            assert_ne!(draw(1), draw(2));
+        });
+    }
+}

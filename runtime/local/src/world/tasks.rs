@@ -1,0 +1,85 @@
+//! Tasks and blocking work.
+
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+
+#[cfg(feature = "simulated")]
+use super::Node;
+
+/// Spawns tasks and blocking work. In production both run on the current tokio runtime.
+#[derive(Debug, Clone)]
+pub struct Tasks {
+    runner: Runner,
+}
+
+#[derive(Debug, Clone)]
+enum Runner {
+    Tokio,
+    #[cfg(feature = "simulated")]
+    Node(Node),
+}
+
+impl Tasks {
+    pub(super) fn tokio() -> Tasks {
+        Tasks {
+            runner: Runner::Tokio,
+        }
+    }
+
+    #[cfg(feature = "simulated")]
+    pub(super) fn of_node(node: Node) -> Tasks {
+        Tasks {
+            runner: Runner::Node(node),
+        }
+    }
+
+    /// Starts a task.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        match &self.runner {
+            Runner::Tokio => tokio::spawn(future),
+            #[cfg(feature = "simulated")]
+            Runner::Node(node) => node.spawn(future),
+        }
+    }
+
+    /// Starts a task of a set.
+    pub fn spawn_in<F>(&self, set: &mut JoinSet<F::Output>, future: F) -> AbortHandle
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        match &self.runner {
+            Runner::Tokio => set.spawn(future),
+            #[cfg(feature = "simulated")]
+            Runner::Node(node) => node.spawn_in(set, future),
+        }
+    }
+
+    /// Runs a closure that may block, away from the tasks. It runs to its end even if nothing awaits it.
+    pub fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        match &self.runner {
+            Runner::Tokio => tokio::task::spawn_blocking(work),
+            #[cfg(feature = "simulated")]
+            Runner::Node(node) => node.spawn(node.late(work)),
+        }
+    }
+
+    /// Runs a closure that may block, as a member of a set.
+    pub fn blocking_in<T: Send + 'static>(
+        &self,
+        set: &mut JoinSet<T>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> AbortHandle {
+        match &self.runner {
+            Runner::Tokio => set.spawn_blocking(work),
+            #[cfg(feature = "simulated")]
+            Runner::Node(node) => node.spawn_in(set, node.late(work)),
+        }
+    }
+}
