@@ -278,6 +278,10 @@ impl ClusterServices for JobServices {
         Box::new(move |accepted| pin(accepted, &blobs))
     }
 
+    fn keeps_failed_logs(&self) -> bool {
+        self.configuration.failed_logs
+    }
+
     fn keeping(&self, state: &CoordinatorState) -> KeepEnded {
         let history = Arc::clone(&self.history);
         let definitions = Arc::clone(&self.definitions);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use napreduce_engine::delivery::Receipt;
 use napreduce_engine::{Event, WorkerId, WorkerState};
-use napreduce_local::coordinator::{Caller, Extra, Identity, Link, of_report};
+use napreduce_local::coordinator::{Caller, Extra, Identity, Link};
 use napreduce_protocol::{FromWorker, Hello, ToWorker, whole_millis};
 
 use super::ClusterCoordinator;
@@ -180,10 +180,7 @@ impl ClusterCoordinator {
                         .local
                         .clock()
                         .before_now(Duration::from_micros(age_micros));
-                    let report = self.local.look_at_storage(report);
-                    let (event, mut extra) = of_report(worker, number, at, report);
-                    extra.retain(|extra| self.keeps(extra));
-                    self.local.add_to_batch(event, extra);
+                    self.local.on_report(worker, at, report);
                 }
                 Receipt::Duplicate => {}
                 Receipt::Gap => {
@@ -201,20 +198,6 @@ impl ClusterCoordinator {
                 self.local.state_mut().touch(worker);
                 self.local.on_progress(worker, &progress);
             }
-        }
-    }
-
-    /// Returns whether to keep an extra: the output of failed attempts is optional and limited per job.
-    fn keeps(&self, extra: &Extra) -> bool {
-        let Extra::Printed { attempt, .. } = extra else {
-            return true;
-        };
-        if !self.configuration.failed_logs {
-            return false;
-        }
-        match self.local.state().jobs().get(&attempt.task.job) {
-            Some(job) => job.has_room_for_logs(),
-            None => false,
         }
     }
 

@@ -19,6 +19,8 @@ const RENEWAL: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub(super) enum Claim {
     Held(Box<dyn OutputClaim>),
+    /// Its directory is being checked outside the loop, after a task failed there.
+    Checking,
     /// It is being resumed outside the loop.
     Coming {
         tries: u32,

@@ -178,6 +178,7 @@ impl Coordinator {
                 claim,
             } => self.on_claimed(*accepted, pins, claim),
             Input::Resumed { job, resumed } => self.on_resumed(job, resumed),
+            Input::Verified { job, check } => self.on_verified(job, check),
             Input::Tried { job, tried } => self.on_tried(job, tried),
             Input::Interrupt { reason } => self.interrupt(reason),
             Input::Pause { at_rest } => self.pause(at_rest),

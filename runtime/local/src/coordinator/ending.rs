@@ -171,8 +171,8 @@ impl Coordinator {
         self.endings.begin(job, now());
         match self.claims.take(job) {
             Some(Claim::Held(claim)) => self.try_to_end(job, Some(claim), None),
-            // Continues when the claim has been resumed.
-            Some(coming @ Claim::Coming { .. }) => self.claims.set(job, coming),
+            // Continues when the claim has been checked or resumed.
+            Some(coming @ (Claim::Checking | Claim::Coming { .. })) => self.claims.set(job, coming),
             Some(Claim::Away { .. }) | None => self.try_to_end(job, None, None),
         }
     }

@@ -236,7 +236,7 @@ pub fn spec_of(plan: &JobPlan, user: &str, at: Time) -> JobSpec {
 }
 
 /// Translates a worker's report of what happened at a time into an event and its extras.
-pub fn of_report(
+pub(super) fn of_report(
     worker: WorkerId,
     number: u64,
     at: Time,

@@ -1,10 +1,11 @@
 //! The link to one worker: the numbered orders and reports, independent of any connection.
 
-use napreduce_engine::JobId;
 use napreduce_engine::delivery::{Inbox, NeverSent, Outbox, Receipt};
-use napreduce_protocol::{ToWorker, WorkerMemory};
+use napreduce_engine::{JobId, Time};
+use napreduce_protocol::{ToWorker, WorkerMemory, WorkerReport};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::entry::Identity;
@@ -18,6 +19,18 @@ pub struct Link {
     pub heard: LastHeard,
     /// The memory reported last.
     memory: WorkerMemory,
+    /// Reports after those that were taken in, in order. The worker sends them again over its next connection.
+    held: VecDeque<HeldReport>,
+}
+
+/// A report that is applied when an output directory has been checked.
+#[derive(Debug)]
+pub(super) struct HeldReport {
+    /// When what it reports happened.
+    pub(super) at: Time,
+    pub(super) report: WorkerReport,
+    /// The job whose output directory is being checked; `None` if only earlier reports wait for a check.
+    pub(super) waits_for: Option<JobId>,
 }
 
 /// A worker that has sent `Hello`, and its connection.
@@ -89,6 +102,7 @@ impl Link {
             route: Route::Down,
             heard: LastHeard::now(),
             memory: WorkerMemory::default(),
+            held: VecDeque::new(),
         }
     }
 
@@ -164,7 +178,40 @@ impl Link {
 
     /// Classifies a report by its number; a fresh one must be journaled and then applied.
     pub fn look(&self, number: u64) -> Receipt {
-        self.kept.reports.clone().accept(number)
+        let next = self.received() + self.held.len() as u64 + 1;
+        match number.cmp(&next) {
+            Ordering::Less => Receipt::Duplicate,
+            Ordering::Equal => Receipt::Fresh,
+            Ordering::Greater => Receipt::Gap,
+        }
+    }
+
+    /// Returns whether a report must wait for earlier ones.
+    pub(super) fn holds_reports(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Holds a report until the output directory that it waits for, and those of earlier ones, have been checked.
+    pub(super) fn hold(&mut self, report: HeldReport) {
+        self.held.push_back(report);
+    }
+
+    /// Calls `amend` with the held reports that wait for the check of a job's output directory, which is over.
+    pub(super) fn end_wait(&mut self, job: JobId, mut amend: impl FnMut(&mut WorkerReport)) {
+        for held in &mut self.held {
+            if held.waits_for == Some(job) {
+                held.waits_for = None;
+                amend(&mut held.report);
+            }
+        }
+    }
+
+    /// Returns the next held report, unless it waits for a check.
+    pub(super) fn take_held(&mut self) -> Option<HeldReport> {
+        if self.held.front()?.waits_for.is_some() {
+            return None;
+        }
+        self.held.pop_front()
     }
 
     /// Applies a journaled report.
@@ -200,6 +247,7 @@ impl Link {
         // If the connection has ended already, its end is reported separately.
         let _ = messages.send(welcome);
         let acknowledged = self.received();
+        self.held.clear();
         self.route = Route::Connected {
             connection,
             messages,

@@ -42,6 +42,7 @@ use napreduce_engine::{JobId, WorkerId};
 use napreduce_history::EndedJob;
 use napreduce_protocol::{JobError, JobPlan, WorkerNews};
 use tokio::sync::oneshot;
+use tokio::task::JoinError;
 
 use self::claims::Claims;
 use self::endings::Endings;
@@ -54,7 +55,7 @@ use crate::output::{Disk, OutputClaim, Resumed, Trouble};
 use crate::world::World;
 
 pub use daemon::{BATCH, sleep_until_some, ticks};
-pub use entry::{Accepted, Entry, Extra, Identity, KnownChain, of_report, spec_of};
+pub use entry::{Accepted, Entry, Extra, Identity, KnownChain, spec_of};
 pub use followers::Following;
 pub use gone::GoneWorkers;
 pub use job::LiveJob;
@@ -86,6 +87,11 @@ pub enum Input {
     Resumed {
         job: JobId,
         resumed: Result<Resumed<dyn OutputClaim>, Trouble>,
+    },
+    /// The result of checking a job's output directory.
+    Verified {
+        job: JobId,
+        check: Check,
     },
     /// The result of a try to end a job.
     Tried {
@@ -131,8 +137,47 @@ pub trait ClusterServices: Send {
     /// Returns a blocking function that pins what a job needs in the store.
     fn pinning(&self) -> Box<dyn FnOnce(&Accepted) -> Pins + Send>;
 
+    /// Returns whether the last output of failed attempts is kept.
+    fn keeps_failed_logs(&self) -> bool;
+
     /// Returns the function that keeps an ended job in the history.
     fn keeping(&self, state: &CoordinatorState) -> KeepEnded;
+}
+
+/// The result of checking a claimed output directory.
+#[derive(Debug)]
+pub enum Check {
+    Done(Box<dyn OutputClaim>),
+    Failed {
+        /// `None` if the check panicked.
+        claim: Option<Box<dyn OutputClaim>>,
+        trouble: Trouble,
+    },
+    /// It did not answer in time; the claim is resumed when it does.
+    Late,
+}
+
+impl Check {
+    /// Returns the result of a finished check.
+    fn from_checked(
+        checked: Result<(Box<dyn OutputClaim>, Result<(), Trouble>), JoinError>,
+    ) -> Check {
+        match checked {
+            Ok((claim, Ok(()))) => Check::Done(claim),
+            Ok((claim, Err(trouble))) => Check::Failed {
+                claim: Some(claim),
+                trouble,
+            },
+            Err(error) => {
+                let what = format!("internal error: {error}");
+                let trouble = Trouble::Passing { what, away: true };
+                Check::Failed {
+                    claim: None,
+                    trouble,
+                }
+            }
+        }
+    }
 }
 
 /// The result of a try to end a job.

@@ -2,14 +2,14 @@
 //! unreachable storage, and renewing leases.
 
 use std::sync::Arc;
-use std::sync::mpsc::{SendError, sync_channel};
 use std::time::Duration;
 
 use napreduce_engine::{Event, FailureClass, FaultPlace, Job, JobId, Pause, PauseKind};
 use napreduce_protocol::WorkerReport;
+use tokio::time::timeout;
 
 use super::claims::Claim;
-use super::{Coordinator, Input};
+use super::{Check, Coordinator, Input};
 use crate::clock::now;
 use crate::output::{OutputClaim, Resumed, Trouble, resume_output};
 
@@ -80,84 +80,105 @@ impl Coordinator {
         self.enter(Event::JobKillRequested { job, reason });
     }
 
-    /// Checks the claimed directory after a task failure on shared storage: either the storage is unreachable
-    /// and the job waits, or the failure counts. The check comes before the report is applied, so that
-    /// nothing is retried or counted meanwhile.
-    pub fn look_at_storage(&mut self, mut message: WorkerReport) -> WorkerReport {
-        let WorkerReport::Failed { attempt, error } = &mut message else {
-            return message;
+    /// Begins to check the claimed directory after a task failure on shared storage: either the storage is
+    /// unreachable and the job waits, or the failure counts. Returns the job if the report must wait for the check,
+    /// so that nothing is retried or counted meanwhile.
+    pub(super) fn check_storage(&mut self, report: &mut WorkerReport) -> Option<JobId> {
+        let WorkerReport::Failed { attempt, error } = report else {
+            return None;
         };
         if error.place != FaultPlace::SharedStorage {
-            return message;
+            return None;
         }
         let job = attempt.task.job;
-        let Some(output) = self
-            .state
-            .jobs()
-            .get(&job)
-            .map(|known| known.accepted.plan.output.clone())
-        else {
-            return message;
-        };
-        match self.verify_claim(job) {
-            Ok(()) => {}
-            Err(Trouble::Passing { what, .. }) => {
-                self.hold(job, &what);
-                error.class = FailureClass::Excused;
+        if !self.state.jobs().contains_key(&job) {
+            return None;
+        }
+        match self.claims.take(job)? {
+            Claim::Held(claim) if claim.is_quick_to_check() => {
+                self.claims.set(job, Claim::Checking);
+                self.verify_claim(job, claim);
+                Some(job)
             }
-            Err(trouble) => {
-                error.class = FailureClass::Fatal;
-                error.message = format!("{} ({})", trouble.in_words(&output), error.message);
+            Claim::Checking => {
+                self.claims.set(job, Claim::Checking);
+                Some(job)
+            }
+            held @ Claim::Held(_) => {
+                self.claims.set(job, held);
+                None
+            }
+            waiting @ (Claim::Coming { .. } | Claim::Away { .. }) => {
+                self.claims.set(job, waiting);
+                self.hold(job, "waiting for an earlier check");
+                error.class = FailureClass::Excused;
+                None
             }
         }
-        message
     }
 
-    /// Checks a claimed directory with a short timeout; a directory that does not answer is unreachable.
-    fn verify_claim(&mut self, job: JobId) -> Result<(), Trouble> {
-        let claim = match self.claims.take(job) {
-            Some(Claim::Held(claim)) if claim.is_quick_to_check() => claim,
-            Some(held @ Claim::Held(_)) => {
-                self.claims.set(job, held);
-                return Ok(());
-            }
-            Some(waiting) => {
-                self.claims.set(job, waiting);
-                return Err(Trouble::Passing {
-                    what: "waiting for an earlier check".to_owned(),
-                    away: true,
+    /// Checks a claimed directory outside the loop. One that does not answer in time is unreachable; its claim is
+    /// resumed when it answers.
+    fn verify_claim(&self, job: JobId, claim: Box<dyn OutputClaim>) {
+        let mut verifying = self.world.tasks.blocking(move || {
+            let verified = claim.verify();
+            (claim, verified)
+        });
+        let own = Arc::clone(&self.own);
+        self.world.tasks.spawn(async move {
+            // If the coordinator has stopped, the next one resumes the claim.
+            if let Ok(checked) = timeout(LOOK_MAX, &mut verifying).await {
+                return own(Input::Verified {
+                    job,
+                    check: Check::from_checked(checked),
                 });
             }
-            None => return Ok(()),
-        };
-        // A rendezvous channel: the claim is handed over or returned, never lost.
-        let (sender, receiver) = sync_channel(0);
-        let own = Arc::clone(&self.own);
-        self.world.tasks.blocking(move || {
-            let verified = claim.verify();
-            if let Err(SendError((claim, verified))) = sender.send((claim, verified)) {
-                let resumed = verified.map(|()| Resumed::Claimed(claim));
-                // If the coordinator has stopped, the next one repeats this.
-                own(Input::Resumed { job, resumed });
-            }
+            own(Input::Verified {
+                job,
+                check: Check::Late,
+            });
+            let resumed = match Check::from_checked(verifying.await) {
+                Check::Done(claim) => Ok(Resumed::Claimed(claim)),
+                Check::Failed { trouble, .. } => Err(trouble),
+                Check::Late => return,
+            };
+            own(Input::Resumed { job, resumed });
         });
-        match receiver.recv_timeout(LOOK_MAX) {
-            Ok((claim, verified @ Err(Trouble::Passing { .. }))) => {
-                // It is resumed and locked again when the storage is back.
-                drop(claim);
-                self.claims.retry(job, now(), 0);
-                verified
+    }
+
+    pub(super) fn on_verified(&mut self, job: JobId, check: Check) {
+        self.claims.take(job);
+        let is_ending = self.endings.get(job).is_some();
+        let trouble = match check {
+            Check::Done(claim) if is_ending => {
+                self.try_to_end(job, Some(claim), None);
+                None
             }
-            Ok((claim, verified)) => {
+            Check::Done(claim) => {
                 self.claims.set(job, Claim::Held(claim));
-                verified
+                None
             }
-            Err(_) => {
+            Check::Failed { claim, trouble } => {
+                let passes = matches!(trouble, Trouble::Passing { .. });
+                // If the storage comes back, the claim is resumed and locked again.
+                let claim = claim.filter(|_| !passes);
+                match claim {
+                    claim if is_ending => self.try_to_end(job, claim, None),
+                    Some(claim) => self.claims.set(job, Claim::Held(claim)),
+                    None => self.claims.retry(job, now(), 0),
+                }
+                Some(trouble)
+            }
+            Check::Late => {
                 self.claims.set(job, Claim::Coming { tries: 0 });
                 let what = format!("no response within {} ms", LOOK_MAX.as_millis());
-                Err(Trouble::Passing { what, away: true })
+                Some(Trouble::Passing { what, away: true })
             }
+        };
+        if let Some(Trouble::Passing { what, .. }) = &trouble {
+            self.hold(job, what);
         }
+        self.release_reports(job, trouble.as_ref());
     }
 
     /// Holds a job while its storage is unreachable, since its tasks would fail.

@@ -1,9 +1,14 @@
 //! Output directories when coordinators are killed, storage is unavailable, or another process takes the
 //! directory.
 
+use std::time::{Duration, Instant};
+
+use napreduce_engine::{FaultPlace, JobId, Order};
 use napreduce_local::output::{DiskScript, Owner};
+use napreduce_protocol::{JobPhase, TaskError, ToWorker, WorkerReport};
 
 use super::script::{Stage, check, check_also_with_snapshots};
+use super::{Scene, Worker};
 
 /// A job whose output directory is moved away before its commit.
 const HELD_AT_ITS_COMMIT: &str = "
@@ -136,6 +141,54 @@ async fn hanging_storage_holds_only_its_job() {
     drop(stalled);
     stage.play("heard > suspend m0.1 > launch m0.2 on w").await;
     stage.end().await;
+}
+
+/// A check takes a quarter of a second if the storage does not answer.
+#[tokio::test]
+async fn hanging_storage_of_twenty_jobs_delays_answers_by_less_than_a_second() {
+    const JOBS: u32 = 20;
+    let scene = Scene::new();
+    let (disk, script) = DiskScript::disk(&scene.path("out"), None);
+    let coordinator = scene.start_changed(|coordinator| coordinator.local.set_disk(disk));
+    let mut worker = Worker::join(&coordinator, "w", JOBS).await;
+    for number in 1..=JOBS {
+        let mut submission = scene.submission(u128::from(number), 1, 0);
+        submission.plan.output = scene.path(&format!("out-{number}"));
+        coordinator.submit(submission).await;
+    }
+    let mut attempts = Vec::new();
+    while attempts.len() < JOBS as usize {
+        if let ToWorker::Ordered {
+            order: Order::Launch { attempt, .. },
+            ..
+        } = worker.next().await
+        {
+            worker.started(attempt);
+            attempts.push(attempt);
+        }
+    }
+    let stalled = script.stall();
+    for attempt in attempts {
+        let error = TaskError::retryable("cannot create its part").at(FaultPlace::SharedStorage);
+        worker.report(WorkerReport::Failed { attempt, error });
+    }
+    let began = Instant::now();
+    // The coordinator reads its messages in order, so it has read the reports before.
+    let other = Worker::join(&coordinator, "other", 1).await;
+    let job = coordinator.job(JobId(1)).await.expect("a known job");
+    let delay = began.elapsed();
+    assert!(delay < Duration::from_secs(1), "{delay:?}");
+    assert_eq!(job.summary.phase, JobPhase::Running);
+    // The reports are applied when the checks have timed out: every job waits for its storage.
+    worker.is_heard().await;
+    for number in 1..=JOBS {
+        let job = coordinator.job(JobId(number)).await.expect("a known job");
+        let why = job.summary.reason.expect("a reason");
+        assert!(why.contains("no response within 250 ms"), "{why}");
+    }
+    drop(stalled);
+    drop((worker, other));
+    coordinator.stop().await;
 }
 
 #[test]
