@@ -27,7 +27,7 @@ pub use cluster_directory::{
 #[cfg(feature = "daemon")]
 pub use coordinator::{
     CoordinatorConfiguration, CoordinatorError, JournalCheck, ReplayError, check_journal,
-    replay_journal, run_coordinator,
+    coordinator_daemon, replay_journal, run_coordinator,
 };
 pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 #[cfg(feature = "daemon")]
@@ -35,5 +35,6 @@ pub use journal::{FsyncPolicy, JournalError};
 pub use shuffle::start_fetch;
 #[cfg(feature = "daemon")]
 pub use worker::{
-    LeaveRules, OnTerminate, WorkerConfiguration, WorkerError, end_leftovers, run_worker,
+    LeaveRules, OnTerminate, StartProcesses, WorkerConfiguration, WorkerError, end_leftovers,
+    run_worker, worker_daemon,
 };

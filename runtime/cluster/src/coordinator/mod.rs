@@ -66,7 +66,7 @@ pub use replay::{ReplayError, replay_journal};
 #[cfg(test)]
 pub(crate) use requests::LogHolder;
 pub(crate) use requests::LoopRequest;
-pub use server::{CoordinatorError, run_coordinator};
+pub use server::{CoordinatorError, coordinator_daemon, run_coordinator};
 
 /// An event for the coordinator of a cluster.
 #[derive(Debug)]

@@ -87,18 +87,26 @@ pub fn run_coordinator(
         .enable_all()
         .build()
         .map_err(CoordinatorError::io("start the runtime"))?;
-    let ended = runtime.block_on(serve(configuration, open_history));
+    let ended = runtime.block_on(async {
+        let interrupts = Interrupts::install().map_err(CoordinatorError::io("handle signals"))?;
+        survive_file_size_limit().map_err(CoordinatorError::io("handle signals"))?;
+        raise_descriptors();
+        coordinator_daemon(configuration, open_history, interrupts).await
+    });
     runtime.shutdown_timeout(WIND_DOWN);
     ended
 }
 
-async fn serve(
+/// Runs the coordinator of a cluster directory until a signal arrives. Its tasks and blocking work are those of the
+/// configured world, and may outlast it.
+///
+/// # Errors
+/// As [`run_coordinator`].
+pub async fn coordinator_daemon(
     configuration: CoordinatorConfiguration,
     open_history: OpenHistory,
+    mut interrupts: Interrupts,
 ) -> Result<(), CoordinatorError> {
-    let mut interrupts = Interrupts::install().map_err(CoordinatorError::io("handle signals"))?;
-    survive_file_size_limit().map_err(CoordinatorError::io("handle signals"))?;
-    raise_descriptors();
     let directory = configuration.directory.clone();
     let secret = directory.create()?;
     let _lock = directory.lock_coordinator()?;

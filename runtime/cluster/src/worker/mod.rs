@@ -24,5 +24,5 @@ mod worker_directory;
 
 pub use configuration::{LeaveRules, OnTerminate, WorkerConfiguration};
 pub use error::WorkerError;
-pub use start::run_worker;
+pub use start::{StartProcesses, run_worker, worker_daemon};
 pub use worker_directory::end_leftovers;

@@ -14,8 +14,6 @@ use napreduce_local::process::Processes;
 use napreduce_local::worker::{SegmentMemory, Worker, WorkerSettings};
 use napreduce_local::world::Tasks;
 use napreduce_protocol::{ToWorker, WorkerNews};
-use napreduce_task::run_soon_when_woken;
-use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -65,22 +63,15 @@ impl Registration {
             running: Arc::default(),
         };
         let running = Arc::clone(&settings.running);
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (living, ended) = oneshot::channel();
-        std::thread::Builder::new()
-            .name("attempts".into())
-            .spawn(move || {
-                run_soon_when_woken();
-                // Dropped at the end, even after a panic.
-                let _living: oneshot::Sender<()> = living;
-                runtime.block_on(async move {
-                    if let Some(before) = before {
-                        before.end().await;
-                    }
-                    clear(&world.tasks, environment, journal).await;
-                    Worker::run(settings, followed, sender).await;
-                });
-            })?;
+        let tasks = world.tasks.clone();
+        let living = async move {
+            if let Some(before) = before {
+                before.end().await;
+            }
+            clear(&tasks, environment, journal).await;
+            Worker::run(settings, followed, sender).await;
+        };
+        let ended = world.tasks.spawn_on_thread("attempts", living)?;
         Ok(Registration {
             orders,
             news,
@@ -119,7 +110,7 @@ impl Registration {
             ..
         } = self;
         drop((orders, news));
-        // Resolves when the sender is dropped. A panic has been printed; its attempts died with it.
+        // A panic has been printed; its attempts died with it.
         let _ = ended.await;
     }
 }

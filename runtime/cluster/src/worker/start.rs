@@ -48,14 +48,36 @@ pub fn run_worker(configuration: &WorkerConfiguration) -> Result<(), WorkerError
     run_soon_when_woken();
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(WorkerError::io("start the runtime"))?;
-    runtime.block_on(run(configuration))
+    runtime.block_on(async {
+        check_kernel().map_err(WorkerError::io("run tasks on this machine"))?;
+        let interrupts = Interrupts::install().map_err(WorkerError::io("handle signals"))?;
+        survive_file_size_limit().map_err(WorkerError::io("handle signals"))?;
+        // Processes are not used faster than one per slot.
+        let slots = configuration.map_slots.max(configuration.reduce_slots);
+        let ready = usize::try_from(slots).unwrap_or(usize::MAX);
+        let ready = ready.clamp(1, PRESTARTED_MAX);
+        let start_processes: StartProcesses = Box::new(move |groups, directory| {
+            let spawner = Spawner::adopting(ready, groups, directory)?;
+            Ok(Arc::new(spawner))
+        });
+        worker_daemon(configuration, interrupts, start_processes).await
+    })
 }
 
-async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
+/// Creates the processes of a worker, from the control groups for attempts and the worker's directory.
+pub type StartProcesses =
+    Box<dyn FnOnce(Option<Arc<ControlGroups>>, &Path) -> io::Result<Arc<dyn Processes>> + Send>;
+
+/// Runs a worker until it may leave its cluster. Its tasks are those of the configured world.
+///
+/// # Errors
+/// As [`run_worker`].
+pub async fn worker_daemon(
+    configuration: &WorkerConfiguration,
+    interrupts: Interrupts,
+    start_processes: StartProcesses,
+) -> Result<(), WorkerError> {
     let began = now();
-    check_kernel().map_err(WorkerError::io("run tasks on this machine"))?;
-    let interrupts = Interrupts::install().map_err(WorkerError::io("handle signals"))?;
-    survive_file_size_limit().map_err(WorkerError::io("handle signals"))?;
     let secret = secret(&configuration.cluster)?;
     let directory = take_directory_of(configuration)?;
     let who = directory.name.clone();
@@ -78,11 +100,9 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
         },
         data_address,
     };
-    let processes: Arc<dyn Processes> = Arc::new(spawner(
-        configuration,
-        environment.isolation.groups.clone(),
-        directory.paths.root(),
-    )?);
+    let groups = environment.isolation.groups.clone();
+    let processes = start_processes(groups, directory.paths.root())
+        .map_err(WorkerError::io("adopt orphans of tasks"))?;
     let resources = Resources {
         segment_memory: SegmentMemory::new(configuration.segment_memory, Arc::clone(&processes)),
         processes,
@@ -95,18 +115,6 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     // The worker has left, so its data is no longer needed.
     let cleared = clear_jobs(&directory.paths);
     ended.and(cleared)
-}
-
-/// Creates a spawner that prestarts a process per slot, up to a maximum: processes are not used faster.
-fn spawner(
-    configuration: &WorkerConfiguration,
-    groups: Option<Arc<ControlGroups>>,
-    directory: &Path,
-) -> Result<Spawner, WorkerError> {
-    let slots = usize::try_from(configuration.map_slots.max(configuration.reduce_slots))
-        .unwrap_or(usize::MAX);
-    let ready = slots.clamp(1, PRESTARTED_MAX);
-    Spawner::adopting(ready, groups, directory).map_err(WorkerError::io("adopt orphans of tasks"))
 }
 
 fn secret(cluster: &ClusterPlace) -> Result<Secret, WorkerError> {

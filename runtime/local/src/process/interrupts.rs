@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use napreduce_task::{install_handler, pass_on, wake_pair};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
+#[cfg(feature = "simulated")]
+use tokio::sync::mpsc::UnboundedReceiver;
 
 const HANDLED: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
@@ -22,11 +24,20 @@ static WAKE: AtomicI32 = AtomicI32::new(-1);
 /// Whether a signal has arrived since the handlers were installed.
 static SEEN: AtomicBool = AtomicBool::new(false);
 
-/// The handlers, from [`Interrupts::install`] until drop. Only one at a time in a process.
+/// The signals to a daemon or a driver. Those of this process arrive from [`Interrupts::install`] until drop, at one
+/// place at a time.
 pub struct Interrupts {
-    /// Dropped first, before the read end.
-    _handlers: Handlers,
-    arrivals: UnixStream,
+    source: Source,
+}
+
+enum Source {
+    Handlers {
+        /// Dropped first, before the read end.
+        _handlers: Handlers,
+        arrivals: UnixStream,
+    },
+    #[cfg(feature = "simulated")]
+    Channel(UnboundedReceiver<i32>),
 }
 
 impl Interrupts {
@@ -44,26 +55,51 @@ impl Interrupts {
             handlers.install(signal, on_signal, signal == libc::SIGHUP)?;
         }
         Ok(Interrupts {
-            _handlers: handlers,
-            arrivals,
+            source: Source::Handlers {
+                _handlers: handlers,
+                arrivals,
+            },
         })
     }
 
-    /// Waits for the first signal and returns its number.
-    pub async fn arrival(&mut self) -> io::Result<i32> {
-        let mut signal = [0];
-        self.arrivals.read_exact(&mut signal).await?;
-        Ok(i32::from(signal[0]))
+    /// Returns the signals that a simulation sends through a channel.
+    #[cfg(feature = "simulated")]
+    pub fn of_channel(signals: UnboundedReceiver<i32>) -> Interrupts {
+        Interrupts {
+            source: Source::Channel(signals),
+        }
     }
 
-    /// Returns the first signal, if it has arrived and was not awaited.
-    pub fn arrived(&self) -> Option<i32> {
-        let mut signal = [0];
-        // Would block: no signal has arrived.
-        self.arrivals
-            .try_read(&mut signal)
-            .is_ok_and(|count| count == 1)
-            .then(|| i32::from(signal[0]))
+    /// Waits for the next signal and returns its number; of the signals to this process only the first one arrives.
+    pub async fn arrival(&mut self) -> io::Result<i32> {
+        match &mut self.source {
+            Source::Handlers { arrivals, .. } => {
+                let mut signal = [0];
+                arrivals.read_exact(&mut signal).await?;
+                Ok(i32::from(signal[0]))
+            }
+            #[cfg(feature = "simulated")]
+            Source::Channel(signals) => match signals.recv().await {
+                Some(signal) => Ok(signal),
+                None => std::future::pending().await,
+            },
+        }
+    }
+
+    /// Returns the next signal, if it has arrived and was not awaited.
+    pub fn arrived(&mut self) -> Option<i32> {
+        match &mut self.source {
+            Source::Handlers { arrivals, .. } => {
+                let mut signal = [0];
+                // Would block: no signal has arrived.
+                match arrivals.try_read(&mut signal) {
+                    Ok(1) => Some(i32::from(signal[0])),
+                    _ => None,
+                }
+            }
+            #[cfg(feature = "simulated")]
+            Source::Channel(signals) => signals.try_recv().ok(),
+        }
     }
 }
 

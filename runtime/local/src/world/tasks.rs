@@ -1,5 +1,11 @@
 //! Tasks and blocking work.
 
+use std::io;
+use std::thread;
+
+use napreduce_task::run_soon_when_woken;
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 #[cfg(feature = "simulated")]
@@ -56,6 +62,43 @@ impl Tasks {
             #[cfg(feature = "simulated")]
             Runner::Node(node) => node.spawn_in(set, future),
         }
+    }
+
+    /// Starts a task on a thread of its own, which also runs the tasks that it starts. Nothing else waits while one of
+    /// them blocks. The result is an error if the task panicked.
+    ///
+    /// # Errors
+    /// Fails if no thread can be started.
+    pub fn spawn_on_thread<F>(
+        &self,
+        name: &str,
+        future: F,
+    ) -> io::Result<oneshot::Receiver<F::Output>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let (sender, ended) = oneshot::channel();
+        match &self.runner {
+            Runner::Tokio => {
+                let runtime = Builder::new_current_thread().enable_all().build()?;
+                let thread = thread::Builder::new().name(name.to_owned());
+                thread.spawn(move || {
+                    run_soon_when_woken();
+                    let output = runtime.block_on(future);
+                    // Fails if nothing waits for the end.
+                    let _ = sender.send(output);
+                })?;
+            }
+            #[cfg(feature = "simulated")]
+            Runner::Node(node) => {
+                node.spawn(async move {
+                    // Fails if nothing waits for the end.
+                    let _ = sender.send(future.await);
+                });
+            }
+        }
+        Ok(ended)
     }
 
     /// Runs a closure that may block, away from the tasks. It runs to its end even if nothing awaits it.
