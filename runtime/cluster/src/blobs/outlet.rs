@@ -1,4 +1,4 @@
-//! Reads a file as chunks for sending, on its own thread. A bounded channel keeps it close to the reader.
+//! Reads a file as chunks for sending, outside the task that sends. A bounded channel keeps it close to the sender.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,17 +18,26 @@ pub(crate) fn chunks_of(
     length: u64,
 ) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = channel(CHUNKS_WAITING_MAX);
-    tasks.blocking(move || {
+    let own = tasks.clone();
+    tasks.spawn(async move {
         let mut left = length;
         while left > 0 {
             let size = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK_BYTES);
-            let mut chunk = vec![0; size];
-            let read = file.read_exact(&mut chunk).map(|()| chunk);
+            let reading = own.blocking(move || {
+                let mut chunk = vec![0; size];
+                let read = file.read_exact(&mut chunk).map(|()| chunk);
+                (file, read)
+            });
+            // A panic has been printed; the receiver sees a file that is too short.
+            let Ok((same_file, read)) = reading.await else {
+                return;
+            };
             let failed = read.is_err();
             // A dropped receiver has lost its connection.
-            if sender.blocking_send(read).is_err() || failed {
+            if sender.send(read).await.is_err() || failed {
                 return;
             }
+            file = same_file;
             left -= size as u64;
         }
     });

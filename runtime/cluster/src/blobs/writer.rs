@@ -176,7 +176,7 @@ impl Drop for BlobWriter {
     }
 }
 
-/// A blob written by its own thread, for async callers.
+/// A blob that is written outside the task that receives it.
 pub(crate) struct BlobIntake {
     blob: Blob,
     chunks: Sender<Vec<u8>>,
@@ -188,7 +188,12 @@ impl BlobIntake {
     /// Starts to write a blob; what has been written is removed if the rest does not arrive.
     pub(crate) fn start(tasks: &Tasks, store: Arc<BlobStore>, blob: Blob) -> BlobIntake {
         let (chunks, arriving) = channel(CHUNKS_WAITING_MAX);
-        let writing = tasks.blocking(move || write_all(store.writer(blob)?, arriving)?.finish());
+        let own = tasks.clone();
+        let writing = tasks.spawn(async move {
+            let writer = run(&own, blob, move || store.writer(blob)).await?;
+            let writer = write_all(&own, writer, arriving).await?;
+            run(&own, blob, move || writer.finish()).await
+        });
         BlobIntake {
             blob,
             chunks,
@@ -206,13 +211,14 @@ impl BlobIntake {
     ) -> (BlobIntake, u64) {
         let (chunks, arriving) = channel(CHUNKS_WAITING_MAX);
         let (told, begun) = oneshot::channel();
-        let writing = tasks.blocking(move || {
-            let writer = store.continued(blob)?;
+        let own = tasks.clone();
+        let writing = tasks.spawn(async move {
+            let writer = run(&own, blob, move || store.continued(blob)).await?;
             // The intake may be gone already.
             let _ = told.send(writer.written);
-            let writer = write_all(writer, arriving)?;
+            let writer = write_all(&own, writer, arriving).await?;
             if writer.written == blob.bytes {
-                return writer.finish();
+                return run(&own, blob, move || writer.finish()).await;
             }
             let error = writer.wrong_length(writer.written);
             writer.keep();
@@ -259,12 +265,34 @@ impl BlobIntake {
     }
 }
 
-fn write_all(
+/// Runs one blocking step of writing a blob.
+async fn run<T: Send + 'static>(
+    tasks: &Tasks,
+    blob: Blob,
+    step: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
+) -> Result<T, BlobError> {
+    let digest = blob.digest;
+    let done = tasks.blocking(step).await;
+    // A panic has been printed.
+    done.unwrap_or(Err(BlobError::Interrupted { digest }))
+}
+
+async fn write_all(
+    tasks: &Tasks,
     mut writer: BlobWriter,
     mut arriving: Receiver<Vec<u8>>,
 ) -> Result<BlobWriter, BlobError> {
-    while let Some(chunk) = arriving.blocking_recv() {
-        writer.write(&chunk)?;
+    let blob = writer.blob;
+    let mut waiting = Vec::new();
+    while arriving.recv_many(&mut waiting, CHUNKS_WAITING_MAX).await > 0 {
+        let chunks = std::mem::take(&mut waiting);
+        writer = run(tasks, blob, move || {
+            for chunk in chunks {
+                writer.write(&chunk)?;
+            }
+            Ok(writer)
+        })
+        .await?;
     }
     Ok(writer)
 }
