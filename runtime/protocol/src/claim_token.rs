@@ -1,20 +1,13 @@
 //! The token that identifies a job's claim on its output directory.
 
+use std::fmt;
 use std::str::FromStr;
-use std::{fmt, io};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Random per claim: a job that reads another token has lost the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ClaimToken(u64);
-
-impl ClaimToken {
-    /// Draws a random token.
-    pub fn draw() -> io::Result<ClaimToken> {
-        Ok(ClaimToken(getrandom::u64().map_err(io::Error::from)?))
-    }
-}
 
 impl From<u64> for ClaimToken {
     fn from(token: u64) -> ClaimToken {

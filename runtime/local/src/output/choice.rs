@@ -14,7 +14,7 @@ use super::trouble::{ClaimError, Trouble};
 fn backend_of(disk: &Disk, output: &Path) -> Result<Box<dyn OutputBackend>, Trouble> {
     Ok(match StorageScheme::from_path(output) {
         None => Box::new(disk.clone()),
-        Some(_) => Box::new(Bucket::for_output(output).map_err(Trouble::Final)?),
+        Some(_) => Box::new(Bucket::for_output(disk.world(), output).map_err(Trouble::Final)?),
     })
 }
 

@@ -21,7 +21,6 @@ use super::request::{ClaimMark, ClaimRequest};
 use super::storage::{Disk, Locked, Storage};
 use super::trouble::{ClaimError, Trouble};
 use super::whose::{Whose, whose};
-use crate::process::ProcessIdentity;
 
 /// An output directory claimed for this run.
 #[derive(Debug)]
@@ -93,10 +92,12 @@ impl DirectoryClaim {
                 return Err(Trouble::Passing { what, away: false });
             }
         };
-        record.holder = ProcessIdentity::this()
+        let process = &storage.world().process;
+        record.holder = process
+            .identity()
             .map_err(|error| Trouble::io("identify this process", &error))?;
         write_record(&storage, &record)?;
-        let holding = Holding::new(mark.token);
+        let holding = Holding::new(process, mark.token);
         let reads = files_read(request.splits);
         let overwrite = request.overwrite;
         let claim = DirectoryClaim {
@@ -305,8 +306,9 @@ fn claim_within(
 ) -> Result<DirectoryClaim, ClaimError> {
     let storage = disk.open(request.output, request.durable)?;
     let made = made.max(make_way(&storage, request)?);
-    let token = ClaimToken::draw()?;
-    let holder = ProcessIdentity::this()?;
+    let world = storage.world();
+    let token = ClaimToken::from(world.random.number()?);
+    let holder = world.process.identity()?;
     let record = ClaimRecord::new(
         token,
         request.submission,
@@ -321,7 +323,7 @@ fn claim_within(
         root: storage.identity()?,
     };
     let paths = JobPaths::new(request.output, request.job, token, request.extension);
-    let holding = Holding::new(token);
+    let holding = Holding::new(&world.process, token);
     let lock = put_in_place(&storage, &paths, &record).inspect_err(|_| {
         // Report the original error, not this one.
         let _ = storage.remove_tree(&staged(request.submission));

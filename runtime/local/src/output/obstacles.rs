@@ -53,7 +53,7 @@ fn find_older(
     let Some(known) = &record else {
         return Ok(Some(OlderClaim::Left { lock, record }));
     };
-    let in_use = match life_of(&known.holder, known.token)? {
+    let in_use = match life_of(&storage.world().process, &known.holder, known.token)? {
         Life::Alive => true,
         Life::Dead => false,
         Life::Unknown => lease_age(storage, &path, request)? < LEASE_SECONDS,

@@ -41,6 +41,24 @@ impl ProcessIdentity {
         })
     }
 
+    /// Returns the identity of a process of a simulation.
+    #[cfg(feature = "simulated")]
+    pub(crate) fn simulated(host: &str, number: u64) -> ProcessIdentity {
+        ProcessIdentity {
+            host: host.to_owned(),
+            boot: format!("boot of {host}"),
+            process: number as u32,
+            started: number,
+            namespace: 0,
+        }
+    }
+
+    /// Returns whether both ran on one host since its boot.
+    #[cfg(feature = "simulated")]
+    pub(crate) fn is_on_host_of(&self, other: &ProcessIdentity) -> bool {
+        (&self.host, &self.boot) == (&other.host, &other.boot)
+    }
+
     /// Returns whether it is this process.
     pub fn is_this(&self) -> bool {
         self.process == std::process::id()

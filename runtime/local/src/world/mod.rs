@@ -1,16 +1,18 @@
-//! What coordinators, workers and clients get from outside: wall-clock time, random numbers and tasks.
+//! What coordinators, workers and clients get from outside: wall-clock time, random numbers, tasks and their identity.
 //!
 //! A production process uses [`World::real`]. A simulation gives each of its machines a world of its own, so that a
 //! whole cluster runs in one thread and is repeatable. Monotonic time is tokio's, see [`clock::now`](crate::clock::now):
 //! a simulation pauses it for all machines at once.
 
 mod clock;
+mod process;
 mod random;
 #[cfg(feature = "simulated")]
 mod simulated;
 mod tasks;
 
 pub use clock::Clock;
+pub use process::Process;
 pub use random::Random;
 #[cfg(feature = "simulated")]
 pub use simulated::Node;
@@ -25,6 +27,8 @@ pub struct World {
     pub random: Random,
     /// Spawns tasks and blocking work.
     pub tasks: Tasks,
+    /// Its identity, and the claims that it holds.
+    pub process: Process,
 }
 
 impl World {
@@ -34,6 +38,7 @@ impl World {
             clock: Clock::system(),
             random: Random::system(),
             tasks: Tasks::tokio(),
+            process: Process::system(),
         }
     }
 }

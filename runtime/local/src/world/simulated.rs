@@ -1,28 +1,30 @@
-//! A machine of a simulation: its tasks run until it crashes, its random numbers follow from a seed, and its wall
-//! clock may differ from that of others.
+//! A process of a simulation on a machine of its own: its tasks run until it crashes, its random numbers follow from a
+//! seed, and its wall clock may differ from that of others.
 //!
-//! All machines of a simulation share one current-thread runtime with a paused clock, which jumps to the next timer
+//! All processes of a simulation share one current-thread runtime with a paused clock, which jumps to the next timer
 //! whenever no task can run.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use napreduce_protocol::{lock, whole_micros};
+use napreduce_protocol::{ClaimToken, lock, whole_micros};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
-use super::{Clock, Random, Tasks, World};
+use super::{Clock, Process, Random, Tasks, World};
 use crate::clock::now;
+use crate::process::{Life, ProcessIdentity};
 
 /// The time that blocking work takes unless [`Node::set_latency`] changes it.
 const LATENCY: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_millis(2);
 /// Handles of this many tasks are kept before ended ones are removed.
 const HANDLES_KEPT: usize = 64;
 
-/// A machine of a simulation.
+/// A process of a simulation. The next one on its machine is another node of the same host.
 #[derive(Debug, Clone)]
 pub struct Node {
     state: Arc<Mutex<State>>,
@@ -30,6 +32,9 @@ pub struct Node {
 
 #[derive(Debug)]
 struct State {
+    identity: ProcessIdentity,
+    /// Claims on output directories.
+    held: BTreeSet<ClaimToken>,
     power: Power,
     numbers: SplitMix,
     latency: RangeInclusive<Duration>,
@@ -67,11 +72,16 @@ impl SplitMix {
 }
 
 impl Node {
-    /// Creates a running machine. Its random numbers follow from `seed`; its wall clock shows `unix_micros` now.
-    pub fn new(seed: u64, unix_micros: u64) -> Node {
+    /// Creates a running process. Its random numbers and its process id follow from `seed`; the wall clock of its host
+    /// shows `unix_micros` now.
+    pub fn new(host: &str, seed: u64, unix_micros: u64) -> Node {
+        let mut numbers = SplitMix(seed);
+        let identity = ProcessIdentity::simulated(host, numbers.next());
         let state = State {
+            identity,
+            held: BTreeSet::new(),
             power: Power::On,
-            numbers: SplitMix(seed),
+            numbers,
             latency: LATENCY,
             tasks: Vec::new(),
             tasks_max: HANDLES_KEPT,
@@ -90,6 +100,7 @@ impl Node {
             clock: Clock::of_node(self.clone()),
             random: Random::of_node(self.clone()),
             tasks: Tasks::of_node(self.clone()),
+            process: Process::of_node(self.clone()),
         }
     }
 
@@ -142,6 +153,28 @@ impl Node {
     /// Sets the bounds of the time that blocking work takes from now on.
     pub fn set_latency(&self, latency: RangeInclusive<Duration>) {
         lock(&self.state).latency = latency;
+    }
+
+    /// Returns its identity.
+    pub(super) fn identity(&self) -> ProcessIdentity {
+        lock(&self.state).identity.clone()
+    }
+
+    /// Returns whether a process is alive. A host runs one at a time, and others are not visible from here.
+    pub(super) fn life_of(&self, other: &ProcessIdentity) -> Life {
+        let own = self.identity();
+        if own == *other {
+            Life::Alive
+        } else if own.is_on_host_of(other) {
+            Life::Dead
+        } else {
+            Life::Unknown
+        }
+    }
+
+    /// Calls `act` with the claims that it holds.
+    pub(super) fn with_held<T>(&self, act: impl FnOnce(&mut BTreeSet<ClaimToken>) -> T) -> T {
+        act(&mut lock(&self.state).held)
     }
 
     /// Returns the time of the wall clock.
@@ -290,7 +323,7 @@ mod tests {
     #[test]
     fn crash_ends_tasks_and_work_that_has_not_begun() {
         on_paused_clock(async {
-            let node = Node::new(1, 0);
+            let node = Node::new("a", 1, 0);
             node.set_latency(SECOND..=SECOND);
             let seconds = count_seconds(&node);
             let done = Arc::new(AtomicU32::new(0));
@@ -318,7 +351,7 @@ mod tests {
     #[test]
     fn sleeping_machine_runs_nothing_and_then_continues() {
         on_paused_clock(async {
-            let node = Node::new(1, 0);
+            let node = Node::new("a", 1, 0);
             let seconds = count_seconds(&node);
             sleep(SECOND * 5 / 2).await;
             node.fall_asleep();
@@ -334,7 +367,7 @@ mod tests {
     #[test]
     fn numbers_and_latencies_follow_from_seed() {
         let draw = |seed| {
-            let node = Node::new(seed, 0);
+            let node = Node::new("a", seed, 0);
             let mut bytes = [0; 20];
             node.fill(&mut bytes);
             let latencies = [(); 5].map(|()| node.draw_latency());

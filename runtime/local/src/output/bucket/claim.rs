@@ -24,7 +24,6 @@ use super::commit::{roll_forward, write_intent};
 use super::obstacles::{is_occupied, look, make_way};
 use super::place::{Bucket, CLAIM, is_remains};
 use super::whose::{parse, verify, whose};
-use crate::process::ProcessIdentity;
 
 /// Conflicts are rare: others write the claim only to take it, and this process only to renew its lease.
 const TRIES_MAX: usize = 8;
@@ -70,8 +69,9 @@ impl BucketClaim {
     }
 
     fn put(bucket: Bucket, request: &ClaimRequest<'_>) -> Result<BucketClaim, ClaimError> {
-        let token = ClaimToken::draw()?;
-        let holder = ProcessIdentity::this()?;
+        let world = bucket.world();
+        let token = ClaimToken::from(world.random.number()?);
+        let holder = world.process.identity()?;
         let record = ClaimRecord::new(
             token,
             request.submission,
@@ -80,7 +80,7 @@ impl BucketClaim {
             holder,
             0,
         );
-        let holding = Holding::new(token);
+        let holding = Holding::new(&world.process, token);
         make_way(&bucket, request, &record)?;
         Ok(BucketClaim::hold(bucket, request, record, holding))
     }
@@ -138,8 +138,11 @@ impl BucketClaim {
             Whose::Settled => return Ok(Resumed::Settled),
             Whose::Gone => return Ok(Resumed::Gone),
         };
-        let mut claim = BucketClaim::hold(bucket, request, record, Holding::new(token));
-        let holder = ProcessIdentity::this()
+        let process = bucket.world().process.clone();
+        let holding = Holding::new(&process, token);
+        let mut claim = BucketClaim::hold(bucket, request, record, holding);
+        let holder = process
+            .identity()
             .map_err(|error| Trouble::io("identify this process", &error))?;
         claim.change(|record| record.holder = holder.clone())?;
         Ok(Resumed::Claimed(Box::new(claim)))

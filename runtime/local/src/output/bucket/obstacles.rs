@@ -32,7 +32,8 @@ pub(crate) fn look(bucket: &Bucket, overwrite: bool) -> Result<(), ClaimError> {
     let record = bucket.get(CLAIM)?.and_then(|(text, _)| parse(&text));
     // A holder on another host is checked only when the output is claimed.
     let lives = |record: ClaimRecord| {
-        life_of(&record.holder, record.token).is_ok_and(|life| life == Life::Alive)
+        let life = life_of(&bucket.world().process, &record.holder, record.token);
+        life.is_ok_and(|life| life == Life::Alive)
     };
     if record.is_some_and(lives) {
         return Err(ClaimError::InUse);
@@ -102,7 +103,7 @@ fn is_in_use(
     older: &ClaimRecord,
     renewed: i64,
 ) -> Result<bool, Trouble> {
-    let life = life_of(&older.holder, older.token);
+    let life = life_of(&bucket.world().process, &older.holder, older.token);
     Ok(
         match life.map_err(|error| Trouble::io("look up the process of an older claim", &error))? {
             Life::Alive => true,

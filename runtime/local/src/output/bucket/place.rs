@@ -9,6 +9,7 @@ use napreduce_task::object_stores;
 
 use super::super::layout::{STORED_CHECKPOINT, TEMPORARY, is_written_by_tasks};
 use super::super::trouble::Trouble;
+use crate::world::World;
 
 pub(super) const CLAIM: &str = "_temporary/claim.json";
 pub(super) const INTENT: &str = "_temporary/intent.json";
@@ -21,22 +22,33 @@ pub(crate) struct Bucket {
     stores: &'static dyn ObjectStores,
     /// `s3://bucket/prefix`, without a slash at its end.
     base: String,
+    world: World,
 }
 
 impl Bucket {
     /// Returns the output of this name, if the program supports its store; the error is a hint for the user.
-    pub(crate) fn for_output(output: &Path) -> Result<Bucket, String> {
+    pub(crate) fn for_output(world: &World, output: &Path) -> Result<Bucket, String> {
         let text = output
             .to_str()
             .ok_or_else(|| format!("{} is not UTF-8", output.display()))?;
-        Ok(Bucket::in_stores(object_stores(output)?, text))
+        Ok(Bucket::in_stores(world, object_stores(output)?, text))
     }
 
-    pub(super) fn in_stores(stores: &'static dyn ObjectStores, output: &str) -> Bucket {
+    pub(super) fn in_stores(
+        world: &World,
+        stores: &'static dyn ObjectStores,
+        output: &str,
+    ) -> Bucket {
         Bucket {
             stores,
             base: output.trim_end_matches('/').to_owned(),
+            world: world.clone(),
         }
+    }
+
+    /// Returns the world of this process.
+    pub(super) fn world(&self) -> &World {
+        &self.world
     }
 
     /// Returns the path of an object for messages.

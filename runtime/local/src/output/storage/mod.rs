@@ -25,9 +25,12 @@ use rustix::fs::{
     renameat, statat, unlinkat, utimensat,
 };
 
+use crate::world::World;
+
 /// The file systems of this machine; in tests, with injected faults.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Disk {
+    world: World,
     #[cfg(any(test, feature = "testing"))]
     script: Option<std::sync::Arc<script::DiskScript>>,
 }
@@ -87,7 +90,27 @@ impl Found {
     }
 }
 
+impl Default for Disk {
+    fn default() -> Disk {
+        Disk::new(World::real())
+    }
+}
+
 impl Disk {
+    /// Returns the file systems as a process of this world uses them.
+    pub fn new(world: World) -> Disk {
+        Disk {
+            world,
+            #[cfg(any(test, feature = "testing"))]
+            script: None,
+        }
+    }
+
+    /// Returns the world of the process that uses it.
+    pub(super) fn world(&self) -> &World {
+        &self.world
+    }
+
     #[cfg_attr(
         not(any(test, feature = "testing")),
         expect(clippy::unused_self, reason = "tests have a script there")
@@ -157,6 +180,11 @@ impl Storage {
     /// The output directory.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the world of this process.
+    pub(super) fn world(&self) -> &World {
+        &self.disk.world
     }
 
     /// Returns the file systems on which it was opened.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use napreduce_protocol::lock;
 
 use super::{Call, Disk};
+use crate::world::World;
 
 /// The effect of a fault on one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,7 @@ impl DiskScript {
         });
         (
             Disk {
+                world: World::real(),
                 script: Some(Arc::clone(&script)),
             },
             script,

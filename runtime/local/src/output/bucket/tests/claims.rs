@@ -17,7 +17,7 @@ fn claim_of_elsewhere(stores: &MemoryStores, owner: Owner) {
     text["holder"]["boot"] = "another".into();
     let text = text.to_string();
     let record = ClaimRecord::parse(text.as_bytes(), Path::new(CLAIM)).expect("a claim");
-    let life = life_of(&record.holder, record.token).expect("a life");
+    let life = life_of(&World::real().process, &record.holder, record.token).expect("a life");
     assert_eq!(life, crate::process::Life::Unknown, "{text}");
     stores.set(CLAIM, &text);
 }

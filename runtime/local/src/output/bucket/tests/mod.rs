@@ -19,6 +19,7 @@ use super::super::request::{ClaimMark, ClaimRequest};
 use super::super::trouble::Trouble;
 use super::claim::BucketClaim;
 use super::place::Bucket;
+use crate::world::World;
 
 const JOB: JobId = JobId(7);
 const OUT: &str = "s3://b/out";
@@ -62,7 +63,7 @@ fn request(asking: Asking) -> ClaimRequest<'static> {
 }
 
 fn bucket(process: &'static Process) -> Bucket {
-    Bucket::in_stores(process, OUT)
+    Bucket::in_stores(&World::real(), process, OUT)
 }
 
 fn take(process: &'static Process, asking: Asking) -> Result<Box<BucketClaim>, JobError> {
