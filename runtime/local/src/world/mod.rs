@@ -42,3 +42,16 @@ impl World {
         }
     }
 }
+
+#[cfg(feature = "simulated")]
+impl Node {
+    /// Returns the surroundings of this process.
+    pub fn world(&self) -> World {
+        World {
+            clock: Clock::of_node(self.clone()),
+            random: Random::of_node(self.clone()),
+            tasks: Tasks::of_node(self.clone()),
+            process: Process::of_node(self.clone()),
+        }
+    }
+}

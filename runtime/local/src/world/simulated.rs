@@ -15,7 +15,6 @@ use napreduce_protocol::{ClaimToken, lock, whole_micros};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
-use super::{Clock, Process, Random, Tasks, World};
 use crate::clock::now;
 use crate::process::{Life, ProcessIdentity};
 
@@ -91,16 +90,6 @@ impl Node {
         };
         Node {
             state: Arc::new(Mutex::new(state)),
-        }
-    }
-
-    /// Returns the world of this machine.
-    pub fn world(&self) -> World {
-        World {
-            clock: Clock::of_node(self.clone()),
-            random: Random::of_node(self.clone()),
-            tasks: Tasks::of_node(self.clone()),
-            process: Process::of_node(self.clone()),
         }
     }
 
