@@ -42,7 +42,7 @@ const BANNED_IN_WORKERS: [&str; 6] = [
 ];
 
 /// The files that may contain unsafe code, with the reason.
-const UNSAFE_MODULES: [(&str, &str); 20] = [
+const UNSAFE_MODULES: [(&str, &str); 21] = [
     (
         "framework/src/program/definition.rs",
         "calls the code of a job definition by its address",
@@ -115,6 +115,10 @@ const UNSAFE_MODULES: [(&str, &str); 20] = [
     (
         "runtime/local/src/process/spawn.rs",
         "names descriptors that this process was started with",
+    ),
+    (
+        "runtime/world/src/entropy.rs",
+        "replaces a function of the C library, which is given a pointer",
     ),
     (
         "runtime/task/src/task_process/outfit.rs",

@@ -125,6 +125,16 @@ const LAYERS: &[(&str, &[&str])] = &[
             "napreduce-web",
         ],
     ),
+    (
+        "runtime/world",
+        &[
+            "napreduce-engine",
+            "napreduce-schedulers",
+            "napreduce-protocol",
+            "napreduce-task",
+            "napreduce-local",
+        ],
+    ),
     ("tests", &["napreduce"]),
 ];
 

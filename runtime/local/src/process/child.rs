@@ -23,6 +23,7 @@ use tokio::net::UnixStream;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
+use super::control::ControlChannel;
 use super::control_groups::{ControlGroup, ControlGroups};
 use super::family::Family;
 use super::memory::{oom_score_adjustment, set_oom_score_adjustment};
@@ -197,7 +198,7 @@ impl TaskProcess for ChildProcess {
         self.kept.child
     }
 
-    fn control(&self) -> &UnixStream {
+    fn control(&self) -> &dyn ControlChannel {
         &self.control
     }
 

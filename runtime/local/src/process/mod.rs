@@ -1,6 +1,7 @@
 //! Control of operating-system processes: starts, ends, stops and signals.
 
 mod child;
+mod control;
 mod control_groups;
 mod exit;
 mod family;
@@ -20,6 +21,7 @@ mod spawn;
 mod stops;
 mod threads;
 
+pub use control::ControlChannel;
 pub use control_groups::{ControlGroup, ControlGroups, OutOfMemory};
 pub use exit::describe_exit;
 pub use identity::{Life, ProcessIdentity};

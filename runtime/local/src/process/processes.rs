@@ -12,9 +12,9 @@ use std::sync::atomic::AtomicBool;
 
 use napreduce_task::Paging;
 use rustix::process::Pid;
-use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
+use super::control::ControlChannel;
 use super::control_groups::ControlGroup;
 use super::launch::Launch;
 use super::memory::{ProcessMemory, SpareMemory};
@@ -50,7 +50,7 @@ pub trait TaskProcess: Debug + Send + Sync {
     fn id(&self) -> Pid;
 
     /// Returns the control channel; see `ToTask` and `FromTask`.
-    fn control(&self) -> &UnixStream;
+    fn control(&self) -> &dyn ControlChannel;
 
     /// Returns the environment entries that identify its descendants when it has ended.
     fn marks(&self) -> &[String];

@@ -17,6 +17,7 @@ use rustix::process::{Pid, getpid};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
+use super::control::ControlChannel;
 use super::control_groups::ControlGroup;
 use super::launch::Launch;
 use super::memory::{ProcessMemory, SpareMemory};
@@ -110,7 +111,7 @@ impl TaskProcess for TaskThread {
         getpid()
     }
 
-    fn control(&self) -> &UnixStream {
+    fn control(&self) -> &dyn ControlChannel {
         &self.control
     }
 

@@ -15,8 +15,8 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::JoinHandle;
 
 use crate::process::{
-    Awaited, ChildEvent, ControlGroup, Launch, Pending, ProcessMemory, Processes, SpareMemory,
-    TaskProcess,
+    Awaited, ChildEvent, ControlChannel, ControlGroup, Launch, Pending, ProcessMemory, Processes,
+    SpareMemory, TaskProcess,
 };
 
 /// A request of the worker to the machine.
@@ -166,7 +166,7 @@ impl TaskProcess for ScriptedProcess {
         getpid()
     }
 
-    fn control(&self) -> &UnixStream {
+    fn control(&self) -> &dyn ControlChannel {
         &self.control
     }
 

@@ -4,7 +4,8 @@ use std::io;
 
 use napreduce_protocol::{FrameBuffer, FromTask, ToTask, WireError, encode_onto};
 use tokio::io::Interest;
-use tokio::net::UnixStream;
+
+use crate::process::ControlChannel;
 
 /// Bytes read from a control channel at once; messages of tasks are small.
 const READ_BYTES: usize = 4096;
@@ -63,9 +64,9 @@ impl ControlLine {
     }
 
     /// Sends queued bytes without blocking.
-    pub(super) fn send_waiting(&mut self, socket: &UnixStream) -> io::Result<()> {
+    pub(super) fn send_waiting(&mut self, channel: &dyn ControlChannel) -> io::Result<()> {
         while !self.outbox.is_empty() {
-            match socket.try_write(&self.outbox) {
+            match channel.try_write(&self.outbox) {
                 Ok(count) => {
                     self.outbox.drain(..count);
                 }
@@ -79,13 +80,13 @@ impl ControlLine {
     }
 
     /// Reads available messages.
-    pub(super) fn receive(&mut self, socket: &UnixStream) -> io::Result<Received> {
+    pub(super) fn receive(&mut self, channel: &dyn ControlChannel) -> io::Result<Received> {
         let mut received = Received::default();
         if !self.is_open {
             return Ok(received);
         }
         let mut bytes = [0; READ_BYTES];
-        match socket.try_read(&mut bytes) {
+        match channel.try_read(&mut bytes) {
             Ok(0) => {
                 self.is_open = false;
                 if !self.inbox.is_between_frames() {

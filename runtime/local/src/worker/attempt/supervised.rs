@@ -93,7 +93,7 @@ impl Supervised {
                     )),
                 },
                 ready = control.ready(interest.unwrap_or(Interest::READABLE)), if interest.is_some() => {
-                    let exchanged = ready.and_then(|_| self.line.send_waiting(self.process.control()));
+                    let exchanged = ready.and_then(|()| self.line.send_waiting(self.process.control()));
                     if let Err(error) = exchanged {
                         self.give_up(&format!("control channel: {error}"));
                     }

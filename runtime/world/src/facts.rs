@@ -1,0 +1,110 @@
+//! What the simulation itself knows of a run, for the oracles: which tasks had trouble, and who may commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use napreduce_engine::{AttemptId, JobId, TaskId};
+use napreduce_protocol::lock;
+use tokio::time::Instant;
+
+/// Returns whether a process still exists.
+pub type Exists = Box<dyn Fn() -> bool + Send>;
+
+/// The facts of a run, shared by all actors.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    shared: Arc<Mutex<SharedFacts>>,
+}
+
+#[derive(Default)]
+struct SharedFacts {
+    /// Number of processes of a task to which something happened.
+    troubles: BTreeMap<TaskId, u32>,
+    /// The last attempt that was told to commit.
+    granted: BTreeMap<TaskId, (AttemptId, Exists)>,
+    /// Attempts that an operator suspended.
+    held: BTreeSet<AttemptId>,
+    /// Jobs that an operator paused, and since when no launch can be under way.
+    paused: BTreeMap<JobId, Instant>,
+    /// Jobs that an operator killed.
+    killed: BTreeSet<JobId>,
+}
+
+impl std::fmt::Debug for SharedFacts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedFacts")
+            .field("troubles", &self.troubles)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Facts {
+    /// Notes that something happened to a process of this attempt.
+    pub fn note_trouble(&self, attempt: AttemptId) {
+        *lock(&self.shared).troubles.entry(attempt.task).or_default() += 1;
+    }
+
+    /// Returns the most processes of one task of a job to which something happened.
+    pub fn most_troubles(&self, job: JobId) -> u32 {
+        let facts = lock(&self.shared);
+        let troubles = facts.troubles.iter();
+        let of_job = troubles.filter(|(task, _)| task.job == job);
+        of_job.map(|(_, count)| *count).max().unwrap_or_default()
+    }
+
+    /// Notes that an attempt was told to commit. Returns another attempt of the task that was told so earlier and still
+    /// exists.
+    pub fn note_grant(&self, attempt: AttemptId, exists: Exists) -> Option<AttemptId> {
+        let granted = &mut lock(&self.shared).granted;
+        match granted.insert(attempt.task, (attempt, exists)) {
+            Some((earlier, exists)) if earlier != attempt && exists() => Some(earlier),
+            _ => None,
+        }
+    }
+
+    /// Notes that an operator's suspend of this attempt was carried out.
+    pub fn hold(&self, attempt: AttemptId) {
+        lock(&self.shared).held.insert(attempt);
+    }
+
+    /// Notes that this attempt may run again.
+    pub fn release(&self, attempt: AttemptId) {
+        lock(&self.shared).held.remove(&attempt);
+    }
+
+    /// Returns whether an operator's suspend of this attempt is in force.
+    pub fn is_held(&self, attempt: AttemptId) -> bool {
+        lock(&self.shared).held.contains(&attempt)
+    }
+
+    /// Notes that an operator paused a job. Launches that were ordered before it arrive until `from`.
+    pub fn pause(&self, job: JobId, from: Instant) {
+        lock(&self.shared).paused.insert(job, from);
+    }
+
+    /// Notes that a job and all its attempts may run again.
+    pub fn resume(&self, job: JobId) {
+        let mut facts = lock(&self.shared);
+        facts.paused.remove(&job);
+        facts.held.retain(|attempt| attempt.task.job != job);
+    }
+
+    /// Returns whether an operator's pause of this job is in force.
+    pub fn is_paused(&self, job: JobId) -> bool {
+        let facts = lock(&self.shared);
+        facts
+            .paused
+            .get(&job)
+            .is_some_and(|from| *from <= Instant::now())
+    }
+
+    /// Notes that an operator killed a job.
+    pub fn note_killed(&self, job: JobId) {
+        lock(&self.shared).killed.insert(job);
+    }
+
+    /// Returns whether an operator killed this job.
+    pub fn is_killed(&self, job: JobId) -> bool {
+        lock(&self.shared).killed.contains(&job)
+    }
+}

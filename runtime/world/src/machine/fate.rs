@@ -1,0 +1,100 @@
+//! What goes wrong with a process: drawn when it starts.
+
+use std::time::Duration;
+
+use napreduce_engine::FaultPlace;
+use napreduce_protocol::TaskError;
+
+use crate::chance::Chance;
+
+/// The wait status of a process that ended by itself with status 3.
+const EXITED: i32 = 3 << 8;
+/// The wait status of a process that SIGSEGV ended.
+const SEGMENTATION_FAULT: i32 = 11;
+/// The wait status of a process that SIGKILL ended.
+const KILLED: i32 = 9;
+/// Steps of most tasks: each unit of work is one, and there are some at the start and at the end.
+const STEPS: u32 = 14;
+
+/// How a process follows signals.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Reflexes {
+    /// Time from SIGSTOP to the stop.
+    pub(super) stop: Duration,
+    /// Time from SIGKILL to the end.
+    pub(super) kill: Duration,
+    /// Time from SIGSTOP to a SIGKILL by the kernel, if the process is stopped then.
+    pub(super) dies_stopped: Option<Duration>,
+    /// Whether a descendant keeps running when the process stops.
+    pub(super) leaves_descendant: bool,
+}
+
+/// What happens to a process at one of its steps.
+#[derive(Debug, Clone)]
+pub(super) enum Trouble {
+    /// It ends with this wait status.
+    Dies(i32),
+    /// It reports an error.
+    Fails(TaskError),
+    /// It does and reads nothing any more.
+    Hangs,
+}
+
+/// The fate of one process.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fate {
+    pub(super) reflexes: Reflexes,
+    /// Whether anything is wrong with it.
+    pub(super) is_troubled: bool,
+    /// Time until it says hello.
+    pub(super) start: Duration,
+    /// Whether its start fails.
+    pub(super) is_stillborn: bool,
+    /// The step at which something happens to it.
+    pub(super) trouble: Option<(u32, Trouble)>,
+    /// Whether it ignores requests to suspend.
+    pub(super) is_deaf: bool,
+}
+
+impl Fate {
+    /// Draws the fate of a process; something is wrong with `permille` of 1000 processes.
+    pub(super) fn draw(chance: &mut Chance, permille: u32) -> Fate {
+        let mut fate = Fate {
+            reflexes: Reflexes {
+                stop: chance.millis(0, 3),
+                kill: chance.millis(0, 5),
+                ..Reflexes::default()
+            },
+            start: chance.millis(5, 60),
+            ..Fate::default()
+        };
+        if !chance.happens(permille) {
+            return fate;
+        }
+        fate.is_troubled = true;
+        let step = chance.count(0, STEPS);
+        match chance.count(0, 13) {
+            0 => fate.trouble = Some((step, Trouble::Dies(EXITED))),
+            1 => fate.trouble = Some((step, Trouble::Dies(SEGMENTATION_FAULT))),
+            2 | 3 => fate.trouble = Some((step, Trouble::Dies(KILLED))),
+            4 => {
+                let error = TaskError::task("drawn: the mapper refused a record");
+                fate.trouble = Some((step, Trouble::Fails(error)));
+            }
+            5 => {
+                let error = TaskError::retryable("drawn: the disk was busy");
+                let error = error.at(FaultPlace::LocalDisk);
+                fate.trouble = Some((step, Trouble::Fails(error)));
+            }
+            6 => fate.trouble = Some((step, Trouble::Hangs)),
+            7 => fate.is_stillborn = true,
+            8 => fate.is_deaf = true,
+            9 => fate.reflexes.kill = chance.millis(1_000, 120_000),
+            10 => fate.reflexes.stop = chance.millis(500, 20_000),
+            11 => fate.reflexes.dies_stopped = Some(chance.millis(0, 30_000)),
+            12 => fate.reflexes.leaves_descendant = true,
+            _ => fate.start = chance.millis(1_000, 40_000),
+        }
+        fate
+    }
+}
