@@ -13,6 +13,7 @@ use napreduce_local::coordinator::{
     BATCH, Caller, Coordinator, CoordinatorState, Extra, Identity, Input, LastHeard, SendBack,
     sleep_until_some, ticks,
 };
+use napreduce_local::world::World;
 use napreduce_protocol::ToWorker;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerError, SchedulerName};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -62,11 +63,12 @@ pub struct SimCoordinator {
 }
 
 impl SimCoordinator {
-    /// Creates a coordinator with a policy's published values.
+    /// Creates the coordinator of this world with a policy's published values.
     ///
     /// # Errors
     /// Fails if the policy cannot be built.
     pub fn new(
+        world: World,
         policy: SchedulerName,
         own: SendBack,
         chance: Chance,
@@ -75,9 +77,13 @@ impl SimCoordinator {
     ) -> Result<SimCoordinator, SchedulerError> {
         let scheduler = SchedulerConfiguration::named(policy).build()?;
         let engine = Engine::new(scheduler, EngineSettings::default());
-        let state = CoordinatorState::new(engine, policy.in_words().to_owned(), 0);
+        let state = CoordinatorState::new(
+            engine,
+            policy.in_words().to_owned(),
+            world.clock.unix_micros(),
+        );
         Ok(SimCoordinator {
-            coordinator: Coordinator::new(state, None, own),
+            coordinator: Coordinator::new(world, state, None, own),
             chance,
             facts: facts.clone(),
             log: log.clone(),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use napreduce_engine::{JobId, Slots, TaskId, WorkerId};
 use napreduce_local::coordinator::{Following, Input};
 use napreduce_local::worker::{SegmentMemory, SuspendRules, Worker, WorkerSettings};
+use napreduce_local::world::{Node, World};
 use napreduce_protocol::{JobEnd, ToWorker};
 use napreduce_schedulers::{SchedulerError, SchedulerName};
 use tempfile::TempDir;
@@ -28,6 +29,9 @@ use crate::workload::SimJob;
 
 /// Time in which all jobs must end after the faults have stopped.
 const PATIENCE: Duration = Duration::from_secs(4 * 3600);
+
+/// About when a run begins by the wall clocks, in microseconds since 1970.
+const BEGINNING_MICROS: u64 = 1_780_000_000_000_000;
 
 /// What to run.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +73,6 @@ pub fn run(settings: RunSettings) -> Result<RunReport, RunError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
-        .max_blocking_threads(1)
         .build()?;
     let directory = directory.path();
     fs::File::create(directory.join("input"))?.set_len(1 << 20)?;
@@ -96,6 +99,7 @@ async fn simulate(seed: u64, directory: &Path, log: &Log) -> Result<(), RunError
     let faults = TaskFaults {
         permille: *chance.pick(&[0, 50, 200, 500]).unwrap_or(&0),
         until: Instant::now() + chance.millis(10_000, 300_000),
+        chance: Chance::new(seed, "tasks"),
     };
     let facts = Facts::default();
     let (arrivals, arriving) = unbounded_channel();
@@ -103,7 +107,9 @@ async fn simulate(seed: u64, directory: &Path, log: &Log) -> Result<(), RunError
     // Fails after the coordinator has ended.
     let send_back = Arc::new(move |input| drop(own.send(Arrival::Input(Box::new(input)))));
     let operator = Chance::new(seed, "operator");
-    let mut coordinator = SimCoordinator::new(policy, send_back, operator, &facts, log)?;
+    let world = node("coordinator", &mut chance).world();
+    let tasks = world.tasks.clone();
+    let mut coordinator = SimCoordinator::new(world, policy, send_back, operator, &facts, log)?;
     log.event(
         "run",
         format_args!("seed {seed}, policy {policy}, faults {}", faults.permille),
@@ -117,9 +123,21 @@ async fn simulate(seed: u64, directory: &Path, log: &Log) -> Result<(), RunError
         let worker = WorkerId(number);
         log.event("run", format_args!("{worker} has {slots:?}"));
         let name = worker.to_string();
-        let machine = SimMachine::new(&name, slots, faults, Chance::new(seed, &name), &facts, log);
+        let world = node(&name, &mut chance).world();
+        let machine = SimMachine::new(
+            &name,
+            world.tasks.clone(),
+            slots,
+            TaskFaults {
+                chance: Chance::new(seed, &name),
+                ..faults.clone()
+            },
+            &facts,
+            log,
+        );
         let latency = chance.millis(0, 20);
         workers.push(SimWorker::start(
+            world,
             worker,
             Arc::new(machine),
             latency,
@@ -133,11 +151,11 @@ async fn simulate(seed: u64, directory: &Path, log: &Log) -> Result<(), RunError
             },
         ));
     }
-    let coordinator = tokio::spawn(coordinator.run(arriving));
+    let coordinator = tasks.spawn(coordinator.run(arriving));
     let operator = tokio::spawn(operate(
         arrivals.clone(),
         Chance::new(seed, "commands"),
-        faults,
+        faults.until,
     ));
     let mut clients = Vec::new();
     for number in 1..=chance.count(1, 4) {
@@ -167,6 +185,12 @@ async fn simulate(seed: u64, directory: &Path, log: &Log) -> Result<(), RunError
     Ok(())
 }
 
+/// Creates a host whose wall clock shows some time of 2026.
+fn node(name: &str, chance: &mut Chance) -> Node {
+    let unix_micros = BEGINNING_MICROS + chance.between(0, 1_000_000);
+    Node::new(name, chance.between(0, u64::MAX), unix_micros)
+}
+
 /// Waits for a task; a panic is a violation.
 async fn join<T>(task: JoinHandle<T>, log: &Log) -> Option<T> {
     match task.await {
@@ -179,16 +203,16 @@ async fn join<T>(task: JoinHandle<T>, log: &Log) -> Option<T> {
 }
 
 /// Sends the operator's commands while there are faults; then lets everything run.
-async fn operate(arrivals: UnboundedSender<Arrival>, mut chance: Chance, faults: TaskFaults) {
+async fn operate(arrivals: UnboundedSender<Arrival>, mut chance: Chance, until: Instant) {
     let commands = *chance.pick(&[0, 3, 10, 40]).unwrap_or(&0);
     for _ in 0..commands {
         sleep(chance.millis(100, 20_000)).await;
-        if Instant::now() >= faults.until {
+        if Instant::now() >= until {
             break;
         }
         let _ = arrivals.send(Arrival::Operate);
     }
-    sleep_until(faults.until).await;
+    sleep_until(until).await;
     loop {
         // Jobs that were submitted late, or suspends that were under way.
         let _ = arrivals.send(Arrival::LetRun);
@@ -206,6 +230,7 @@ struct SimWorker {
 impl SimWorker {
     /// Starts a worker; `join` gets the sender of messages to it.
     fn start(
+        world: World,
         worker: WorkerId,
         machine: Arc<SimMachine>,
         latency: Duration,
@@ -213,7 +238,9 @@ impl SimWorker {
         join: impl FnOnce(UnboundedSender<ToWorker>),
     ) -> SimWorker {
         let processes = Arc::clone(&machine) as Arc<dyn napreduce_local::process::Processes>;
+        let tasks = world.tasks.clone();
         let settings = WorkerSettings {
+            world,
             heartbeat: Duration::from_millis(200),
             task_silence_max: Duration::from_secs(30),
             environment: None,
@@ -238,7 +265,7 @@ impl SimWorker {
         SimWorker {
             worker,
             machine,
-            running: tokio::spawn(Worker::run(settings, orders, report)),
+            running: tasks.spawn(Worker::run(settings, orders, report)),
         }
     }
 

@@ -15,6 +15,7 @@ use napreduce_engine::{AttemptId, Slots, TaskKind};
 use napreduce_local::process::{
     Launch, Pending, ProcessMemory, Processes, SpareMemory, TaskProcess,
 };
+use napreduce_local::world::Tasks;
 use napreduce_protocol::lock;
 use rustix::process::Pid;
 use tokio::time::{Instant, sleep};
@@ -27,12 +28,14 @@ use crate::facts::Facts;
 use crate::log::Log;
 
 /// How often something goes wrong with processes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct TaskFaults {
     /// Of 1000 processes.
     pub permille: u32,
     /// Nothing is drawn after this time.
     pub until: Instant,
+    /// Draws what goes wrong.
+    pub chance: Chance,
 }
 
 /// The machine of one worker.
@@ -47,8 +50,8 @@ struct MachineState {
     slots: Slots,
     log: Log,
     facts: Facts,
-    faults: TaskFaults,
-    chance: Mutex<Chance>,
+    tasks: Tasks,
+    faults: Mutex<TaskFaults>,
     processes: Mutex<Processing>,
 }
 
@@ -60,12 +63,12 @@ struct Processing {
 }
 
 impl SimMachine {
-    /// Creates the machine of a worker with this name and these slots.
+    /// Creates the machine of a worker with this name and these slots, whose processes are tasks of its host.
     pub fn new(
         name: &str,
+        tasks: Tasks,
         slots: Slots,
         faults: TaskFaults,
-        chance: Chance,
         facts: &Facts,
         log: &Log,
     ) -> SimMachine {
@@ -75,8 +78,8 @@ impl SimMachine {
                 slots,
                 log: log.clone(),
                 facts: facts.clone(),
-                faults,
-                chance: Mutex::new(chance),
+                tasks,
+                faults: Mutex::new(faults),
                 processes: Mutex::default(),
             }),
         }
@@ -99,12 +102,12 @@ impl MachineState {
     }
 
     fn draw_fate(&self) -> Fate {
-        let permille = if Instant::now() < self.faults.until {
-            self.faults.permille
-        } else {
-            0
-        };
-        Fate::draw(&mut lock(&self.chance), permille)
+        let mut faults = lock(&self.faults);
+        let mut permille = faults.permille;
+        if Instant::now() >= faults.until {
+            permille = 0;
+        }
+        Fate::draw(&mut faults.chance, permille)
     }
 
     fn add(&self, attempt: AttemptId) -> io::Result<Arc<Process>> {
@@ -184,7 +187,7 @@ impl Processes for SimMachine {
             let (control, channel) = channel::pair();
             let reflexes = fate.reflexes;
             let task = SimTask::new(Arc::clone(&process), Arc::clone(&self.state), channel, fate);
-            tokio::spawn(task.run());
+            self.state.tasks.spawn(task.run());
             let handle = SimProcess {
                 process,
                 control,

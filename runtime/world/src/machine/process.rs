@@ -212,7 +212,7 @@ impl SimProcess {
         }
         let process = Arc::clone(&self.process);
         let machine = Arc::clone(&self.machine);
-        tokio::spawn(async move {
+        self.machine.tasks.spawn(async move {
             sleep(delay).await;
             change(&machine, &process);
         });
@@ -314,7 +314,7 @@ impl TaskProcess for SimProcess {
     }
 
     fn page(&self, _: Paging, _: Arc<AtomicBool>) -> io::Result<JoinHandle<io::Result<u64>>> {
-        Ok(tokio::spawn(async { Ok(0) }))
+        Ok(self.machine.tasks.spawn(async { Ok(0) }))
     }
 }
 
