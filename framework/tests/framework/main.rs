@@ -1,6 +1,5 @@
 //! Jobs, codecs, inputs and outputs through the public API. Tests that need a program of their own are next
-//! to this folder: `mistakes` runs cargo in a temporary workspace, `preemption_counters` reads counters of
-//! the whole process, and `formats` needs features.
+//! to this folder: `preemption_counters` reads counters of the whole process, and `formats` needs features.
 
 mod bad_records;
 mod codec_bytes;
