@@ -141,6 +141,7 @@ proptest! {
 const INPUT: &str = "b 2\na 1\nb 2\nb 7\nc 3\na 5\n";
 
 #[test]
+#[ignore = "long: .ci/run runs it"]
 fn folds_are_preemption_safe() {
     assert_preemption_safe(|| pairs().count(), INPUT);
     assert_preemption_safe(|| pairs().distinct(), INPUT);
@@ -191,6 +192,7 @@ fn pairs_for_next_job_equal_typed_records() {
 }
 
 #[test]
+#[ignore = "long: .ci/run runs it"]
 fn folds_write_chosen_records() {
     type Made<T> = fn() -> Job<T>;
     fn check<T, U>(to_records: Made<T>, plain: Made<U>) {

@@ -271,6 +271,7 @@ fn fixed_length_records_are_preemption_safe() {
 }
 
 #[test]
+#[ignore = "long: .ci/run runs it"]
 fn whole_files_and_typed_records_are_preemption_safe() {
     let first = || {
         Job::whole_files()

@@ -30,10 +30,10 @@ fn recording_of_100_000_attempts_fits_8_mib() {
     println!("read in {:?}", began.elapsed());
 }
 
-/// `cargo test --release -p napreduce-history --test history -- --ignored --nocapture ten_thousand`
+/// `cargo test --release -p napreduce-history --test history -- --ignored --nocapture measure_opening`
 #[test]
 #[ignore = "measures time and memory"]
-fn ten_thousand_jobs_are_opened() {
+fn measure_opening_of_ten_thousand_jobs() {
     let resident = || {
         let status = fs::read_to_string("/proc/self/status").expect("a status");
         let line = status

@@ -106,7 +106,7 @@ fn no_slot_is_freed_for_a_job_whose_own_tasks_end_at_that_instant() {
 }
 
 #[test]
-#[ignore = "the whole set; run after a change of the monitor"]
+#[ignore = "long: run it after a change of the monitor"]
 fn guarantees_hold_within_bound_on_thousand_workloads() {
     check(0..1_000);
 }

@@ -35,7 +35,7 @@ fn play(seed: u64) -> World {
 
 fn seeds() -> u64 {
     let asked = std::env::var("NAPREDUCE_SEEDS").ok();
-    asked.map_or(2_000, |count| {
+    asked.map_or(200, |count| {
         count.parse().expect("NAPREDUCE_SEEDS is a number")
     })
 }
