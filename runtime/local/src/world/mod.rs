@@ -1,19 +1,32 @@
-//! What coordinators, workers and clients get from outside: wall-clock time, random numbers, tasks and their identity.
+//! What coordinators, workers and clients get from outside: wall-clock time, random numbers, tasks, their identity and
+//! connections.
 //!
 //! A production process uses [`World::real`]. A simulation gives each of its machines a world of its own, so that a
 //! whole cluster runs in one thread and is repeatable. Monotonic time is tokio's, see [`clock::now`](crate::clock::now):
 //! a simulation pauses it for all machines at once.
 
 mod clock;
+mod net;
+#[cfg(feature = "simulated")]
+mod numbers;
 mod process;
 mod random;
+#[cfg(feature = "simulated")]
+mod sim_net;
 #[cfg(feature = "simulated")]
 mod simulated;
 mod tasks;
 
+use std::sync::Arc;
+
 pub use clock::Clock;
+pub use net::{Acceptor, Net, NetFuture, Receiving, Route, Sending, Stream, Tcp};
+#[cfg(feature = "simulated")]
+pub use numbers::SplitMix;
 pub use process::Process;
 pub use random::Random;
+#[cfg(feature = "simulated")]
+pub use sim_net::{LinkSettings, NetFault, SimNet};
 #[cfg(feature = "simulated")]
 pub use simulated::Node;
 pub use tasks::Tasks;
@@ -29,6 +42,8 @@ pub struct World {
     pub tasks: Tasks,
     /// Its identity, and the claims that it holds.
     pub process: Process,
+    /// Connections to other processes.
+    pub net: Arc<dyn Net>,
 }
 
 impl World {
@@ -39,19 +54,21 @@ impl World {
             random: Random::system(),
             tasks: Tasks::tokio(),
             process: Process::system(),
+            net: Arc::new(Tcp),
         }
     }
 }
 
 #[cfg(feature = "simulated")]
 impl Node {
-    /// Returns the surroundings of this process.
+    /// Returns the surroundings of this process, without connections to others; a [`SimNet`] has those.
     pub fn world(&self) -> World {
         World {
             clock: Clock::of_node(self.clone()),
             random: Random::of_node(self.clone()),
             tasks: Tasks::of_node(self.clone()),
             process: Process::of_node(self.clone()),
+            net: Arc::new(sim_net::Unconnected),
         }
     }
 }

@@ -15,6 +15,7 @@ use napreduce_protocol::{ClaimToken, lock, whole_micros};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
+use super::SplitMix;
 use crate::clock::now;
 use crate::process::{Life, ProcessIdentity};
 
@@ -56,26 +57,12 @@ enum Power {
     Crashed,
 }
 
-/// The generator of Steele, Lea and Flood (2014): 64 bits of state.
-#[derive(Debug)]
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-}
-
 impl Node {
     /// Creates a running process. Its random numbers and its process id follow from `seed`; the wall clock of its host
     /// shows `unix_micros` now.
     pub fn new(host: &str, seed: u64, unix_micros: u64) -> Node {
-        let mut numbers = SplitMix(seed);
-        let identity = ProcessIdentity::simulated(host, numbers.next());
+        let mut numbers = SplitMix::new(seed);
+        let identity = ProcessIdentity::simulated(host, numbers.number());
         let state = State {
             identity,
             held: BTreeSet::new(),
@@ -177,7 +164,7 @@ impl Node {
     pub(super) fn fill(&self, bytes: &mut [u8]) {
         let mut state = lock(&self.state);
         for piece in bytes.chunks_mut(8) {
-            let number = state.numbers.next().to_le_bytes();
+            let number = state.numbers.number().to_le_bytes();
             piece.copy_from_slice(&number[..piece.len()]);
         }
     }
@@ -218,11 +205,8 @@ impl Node {
 
     fn draw_latency(&self) -> Duration {
         let mut state = lock(&self.state);
-        let least = whole_micros(*state.latency.start());
-        let most = whole_micros(*state.latency.end());
-        let choices = most.saturating_sub(least).saturating_add(1);
-        let drawn = state.numbers.next() % choices;
-        Duration::from_micros(least + drawn)
+        let latency = state.latency.clone();
+        state.numbers.duration(&latency)
     }
 
     fn powered<F: Future>(&self, future: F) -> Powered<F> {
