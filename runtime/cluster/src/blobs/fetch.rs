@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_local::world::Tasks;
+use napreduce_local::world::World;
 use napreduce_protocol::requests::FetchBlob;
 use napreduce_protocol::{Blob, CHUNK_BYTES, Digest, FromCoordinator, Secret, ToCoordinator};
 use thiserror::Error;
@@ -51,7 +51,7 @@ impl FetchError {
 
 /// Returns the blob from the store, or else from the coordinator at `address`, verified.
 pub(crate) async fn fetch(
-    tasks: &Tasks,
+    world: &World,
     address: &str,
     secret: &Secret,
     store: &Arc<BlobStore>,
@@ -59,7 +59,7 @@ pub(crate) async fn fetch(
 ) -> Result<PinnedBlob, FetchError> {
     let digest = blob.digest;
     let own = Arc::clone(store);
-    let pinned = tasks.blocking(move || own.pin(digest)).await;
+    let pinned = world.tasks.blocking(move || own.pin(digest)).await;
     if let Some(pinned) = pinned.unwrap_or(Err(BlobError::Interrupted { digest }))? {
         return Ok(pinned);
     }
@@ -73,9 +73,10 @@ pub(crate) async fn fetch(
         address: address.to_owned(),
         reason,
     };
-    let mut connection = transport::connect(address, Role::Client, secret, HANDSHAKE_DEADLINE)
-        .await
-        .map_err(broken)?;
+    let mut connection =
+        transport::connect(world, address, Role::Client, secret, HANDSHAKE_DEADLINE)
+            .await
+            .map_err(broken)?;
     connection
         .send(&ToCoordinator::FetchBlob(FetchBlob { digest }))
         .await
@@ -99,7 +100,7 @@ pub(crate) async fn fetch(
             )));
         }
     }
-    let mut intake = BlobIntake::start(tasks, Arc::clone(store), blob);
+    let mut intake = BlobIntake::start(&world.tasks, Arc::clone(store), blob);
     while intake.left() > 0 {
         match connection
             .receive_within(SILENCE_MAX, AWAITED)

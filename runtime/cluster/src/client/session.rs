@@ -294,7 +294,8 @@ impl Session {
         })?;
         // A stopped coordinator accepts connections but does not answer.
         let limit = HANDSHAKE_DEADLINE.min(self.patience.first.max(self.patience.later));
-        let connected = transport::connect(&address, Role::Client, &secret, limit).await;
+        let connected =
+            transport::connect(&self.world, &address, Role::Client, &secret, limit).await;
         let refused = matches!(connected, Err(TransportError::SecretRefused));
         self.refusals = if refused { self.refusals + 1 } else { 0 };
         let connected = connected.map(|mut connection| {

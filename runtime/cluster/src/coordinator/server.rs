@@ -123,7 +123,7 @@ pub async fn coordinator_daemon(
     let world = configuration.world.clone();
     let mut coordinator = world.tasks.spawn(coordinator.run(requested, arriving));
     let say = |line: &str| tracing::info!(target: "coordinator", "{line}");
-    let listener = Listener::bind(&configuration.bind, secret.clone(), say).await;
+    let listener = Listener::bind(&world, &configuration.bind, secret.clone(), say).await;
     let mut listener = listener.map_err(CoordinatorError::start)?;
     directory.publish_coordinator(listener.address(), &world.clock)?;
     say(&format!(

@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use napreduce_local::world::World;
 use napreduce_protocol::Secret;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -75,7 +76,7 @@ impl Handshake {
         role: Role,
         secret: &Secret,
     ) -> Result<Keys, TransportError> {
-        let (initiator, opening) = Initiator::open(role, secret)?;
+        let (initiator, opening) = Initiator::open(role, secret, &World::real().random)?;
         self.write(socket, &opening)?;
         self.awaited = "the server's version";
         let answer: [u8; ANSWER_BYTES] = self.read_array(socket)?;

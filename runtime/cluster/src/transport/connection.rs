@@ -3,13 +3,11 @@
 use std::io;
 use std::time::Duration;
 
+use napreduce_local::world::{Random, Receiving, Sending, Stream, World};
 use napreduce_protocol::Secret;
-use rustix::net::sockopt::set_socket_send_buffer_size;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::blocking::BlockingConnection;
@@ -36,7 +34,7 @@ pub struct Connection {
 /// The sending half.
 #[derive(Debug)]
 pub struct MessageSender {
-    socket: OwnedWriteHalf,
+    socket: Box<dyn Sending>,
     sealer: Sealer,
     records: Vec<u8>,
     /// Bytes of the records already written.
@@ -48,7 +46,7 @@ pub struct MessageSender {
 /// The receiving half.
 #[derive(Debug)]
 pub struct MessageReceiver {
-    socket: OwnedReadHalf,
+    socket: Box<dyn Receiving>,
     opener: Opener,
     clock: TransferClock,
     silence_max: Duration,
@@ -57,6 +55,7 @@ pub struct MessageReceiver {
 /// Connects to a daemon; both sides prove that they know the secret. `secret` is the cluster's, or the token
 /// of a task's job.
 pub async fn connect(
+    world: &World,
     address: &str,
     role: Role,
     secret: &Secret,
@@ -68,11 +67,10 @@ pub async fn connect(
             address: address.to_owned(),
             source,
         };
-        let mut socket = TcpStream::connect(address).await.map_err(unreachable)?;
-        socket.set_nodelay(true)?;
-        limit_send_buffer(&socket, role)?;
-        let keys = initiate(&mut socket, role, secret, &mut awaited).await?;
-        Ok(Connection::new(socket, keys))
+        let mut stream = world.net.connect(address).await.map_err(unreachable)?;
+        limit_send_buffer(&stream, role)?;
+        let keys = initiate(&mut stream, role, secret, &world.random, &mut awaited).await?;
+        Ok(Connection::new(stream, keys))
     };
     let ended = timeout(deadline, handshake).await;
     ended.unwrap_or_else(|_| Err(TransportError::TimedOut { awaited, deadline }))
@@ -80,91 +78,95 @@ pub async fn connect(
 
 /// Authenticates a peer that has connected; returns the role that it requests.
 pub(super) async fn accept(
-    mut socket: TcpStream,
+    mut stream: Stream,
     secret: &Secret,
+    random: &Random,
     deadline: Duration,
 ) -> Result<(Role, Connection), TransportError> {
     let mut awaited = "its first bytes";
     let handshake = async {
-        socket.set_nodelay(true)?;
-        let (role, keys) = respond(&mut socket, secret, &mut awaited).await?;
-        limit_send_buffer(&socket, role)?;
-        Ok((role, Connection::new(socket, keys)))
+        let (role, keys) = respond(&mut stream, secret, random, &mut awaited).await?;
+        limit_send_buffer(&stream, role)?;
+        Ok((role, Connection::new(stream, keys)))
     };
     let ended = timeout(deadline, handshake).await;
     ended.unwrap_or_else(|_| Err(TransportError::TimedOut { awaited, deadline }))
 }
 
-fn limit_send_buffer(socket: &TcpStream, role: Role) -> io::Result<()> {
+fn limit_send_buffer(stream: &Stream, role: Role) -> io::Result<()> {
     if role == Role::Client {
-        set_socket_send_buffer_size(socket, CLIENT_BUFFER_BYTES)?;
+        stream.sending.limit_buffer(CLIENT_BUFFER_BYTES)?;
     }
     Ok(())
 }
 
 /// The client's part of the handshake.
 async fn initiate(
-    socket: &mut TcpStream,
+    stream: &mut Stream,
     role: Role,
     secret: &Secret,
+    random: &Random,
     awaited: &mut &'static str,
 ) -> Result<Keys, TransportError> {
-    let (initiator, opening) = Initiator::open(role, secret)?;
-    socket.write_all(&opening).await?;
+    let (initiator, opening) = Initiator::open(role, secret, random)?;
+    stream.sending.write_all(&opening).await?;
     *awaited = "the server's version";
-    let answer: [u8; ANSWER_BYTES] = read_array(socket, awaited).await?;
+    let answer: [u8; ANSWER_BYTES] = read_array(stream, awaited).await?;
     preamble::check_answer(&answer)?;
     *awaited = "the server's proof";
     let proof: [u8; NOISE_BYTES] =
-        read_array(socket, awaited)
+        read_array(stream, awaited)
             .await
             .map_err(|error| match error {
                 TransportError::ClosedEarly { .. } => TransportError::SecretRefused,
                 error => error,
             })?;
     let (keys, confirmation) = initiator.finish(&proof)?;
-    socket.write_all(&confirmation).await?;
+    stream.sending.write_all(&confirmation).await?;
     Ok(keys)
 }
 
 /// The server's part of the handshake.
 async fn respond(
-    socket: &mut TcpStream,
+    stream: &mut Stream,
     secret: &Secret,
+    random: &Random,
     awaited: &mut &'static str,
 ) -> Result<(Role, Keys), TransportError> {
-    let greeting: [u8; GREETING_BYTES] = read_array(socket, awaited).await?;
+    let greeting: [u8; GREETING_BYTES] = read_array(stream, awaited).await?;
     let role = match preamble::check_greeting(&greeting) {
         Ok(role) => role,
         // Strangers get no answer; other versions of napreduce get our version.
         Err(error @ TransportError::NotNapreduce { .. }) => return Err(error),
         Err(error) => {
-            refuse(socket).await;
+            refuse(stream).await;
             return Err(error);
         }
     };
     *awaited = "its proof";
-    let proof: [u8; NOISE_BYTES] = read_array(socket, awaited).await?;
-    let (responder, reply) = match Responder::reply(&greeting, &proof, &role.key(secret)) {
+    let proof: [u8; NOISE_BYTES] = read_array(stream, awaited).await?;
+    let (responder, reply) = match Responder::reply(&greeting, &proof, &role.key(secret), random) {
         Err(error @ TransportError::OtherSecret) => {
-            refuse(socket).await;
+            refuse(stream).await;
             return Err(error);
         }
         replied => replied?,
     };
-    socket.write_all(&reply).await?;
+    stream.sending.write_all(&reply).await?;
     *awaited = "its confirmation";
-    let confirmation: [u8; CONFIRMATION_BYTES] = read_array(socket, awaited).await?;
+    let confirmation: [u8; CONFIRMATION_BYTES] = read_array(stream, awaited).await?;
     Ok((role, responder.confirm(&confirmation)?))
 }
 
 /// Sends our version to a refused peer and waits for it to disconnect: closing with unread bytes would
 /// discard the answer. Errors are ignored, since the connection ends anyway.
-async fn refuse(socket: &mut TcpStream) {
-    if socket.write_all(&preamble::answer()).await.is_ok() && socket.shutdown().await.is_ok() {
+async fn refuse(stream: &mut Stream) {
+    if stream.sending.write_all(&preamble::answer()).await.is_ok()
+        && stream.sending.shutdown().await.is_ok()
+    {
         let mut unread = [0; FAREWELL_BYTES_MAX];
         let mut room = &mut unread[..];
-        while let Ok(count @ 1..) = socket.read(room).await {
+        while let Ok(count @ 1..) = stream.receiving.read(room).await {
             room = &mut room[count..];
         }
     }
@@ -172,11 +174,11 @@ async fn refuse(socket: &mut TcpStream) {
 
 /// Reads exactly as much as the next step needs.
 async fn read_array<const COUNT: usize>(
-    socket: &mut TcpStream,
+    stream: &mut Stream,
     awaited: &'static str,
 ) -> Result<[u8; COUNT], TransportError> {
     let mut bytes = [0; COUNT];
-    match socket.read_exact(&mut bytes).await {
+    match stream.receiving.read_exact(&mut bytes).await {
         Ok(_) => Ok(bytes),
         Err(error) => Err(closed_or_broken(error, awaited)),
     }
@@ -193,10 +195,9 @@ pub(super) fn closed_or_broken(error: io::Error, awaited: &'static str) -> Trans
 }
 
 impl Connection {
-    fn new(socket: TcpStream, keys: Keys) -> Connection {
-        let (reads, writes) = socket.into_split();
+    fn new(stream: Stream, keys: Keys) -> Connection {
         let sender = MessageSender {
-            socket: writes,
+            socket: stream.sending,
             sealer: keys.sealer,
             records: Vec::new(),
             written: 0,
@@ -204,7 +205,7 @@ impl Connection {
             silence_max: SILENCE_MAX,
         };
         let receiver = MessageReceiver {
-            socket: reads,
+            socket: stream.receiving,
             opener: keys.opener,
             clock: TransferClock::default(),
             silence_max: SILENCE_MAX,
@@ -259,19 +260,18 @@ impl Connection {
             return Err(TransportError::InsideMessage);
         }
         let MessageSender { socket, sealer, .. } = self.sender;
-        let joined = self
-            .receiver
-            .socket
-            .reunite(socket)
-            .expect("both halves come from one socket");
-        let socket = joined.into_std()?;
-        socket.set_nonblocking(false)?;
+        let MessageReceiver {
+            socket: receiving,
+            opener,
+            ..
+        } = self.receiver;
+        let stream = Stream {
+            receiving,
+            sending: socket,
+        };
         BlockingConnection::new(
-            socket,
-            Keys {
-                sealer,
-                opener: self.receiver.opener,
-            },
+            stream.into_blocking()?,
+            Keys { sealer, opener },
             silence_max,
         )
     }

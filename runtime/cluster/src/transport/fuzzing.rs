@@ -1,5 +1,6 @@
 //! The handshake and the records without sockets, for fuzzing.
 
+use napreduce_local::world::World;
 use napreduce_protocol::{SECRET_BYTES, Secret};
 
 use super::handshake::{Initiator, Responder};
@@ -26,7 +27,9 @@ fn fuzz_server(bytes: &[u8], secret: &Secret) {
     let Some((proof, rest)) = rest.split_first_chunk() else {
         return;
     };
-    let Ok((responder, _)) = Responder::reply(greeting, proof, &role.key(secret)) else {
+    let Ok((responder, _)) =
+        Responder::reply(greeting, proof, &role.key(secret), &World::real().random)
+    else {
         return;
     };
     let Some((confirmation, _)) = rest.split_first_chunk() else {
@@ -48,7 +51,8 @@ fn fuzz_client(bytes: &[u8], secret: &Secret) {
     let Some((proof, _)) = rest.split_first_chunk() else {
         return;
     };
-    let (initiator, _) = Initiator::open(Role::Data, secret).expect("a handshake can be begun");
+    let (initiator, _) = Initiator::open(Role::Data, secret, &World::real().random)
+        .expect("a handshake can be begun");
     assert!(
         initiator.finish(proof).is_err(),
         "accepted a server that does not know the client's key"
@@ -57,14 +61,14 @@ fn fuzz_client(bytes: &[u8], secret: &Secret) {
 
 /// Fails if a record is accepted: none can be authentic.
 fn fuzz_records(bytes: &[u8], secret: &Secret) {
-    let (initiator, opening) =
-        Initiator::open(Role::Data, secret).expect("a handshake can be begun");
+    let (initiator, opening) = Initiator::open(Role::Data, secret, &World::real().random)
+        .expect("a handshake can be begun");
     let (greeting, proof) = opening
         .split_first_chunk()
         .expect("an opening begins with a greeting");
     let proof = proof.first_chunk().expect("and continues with a proof");
-    let (_, reply) =
-        Responder::reply(greeting, proof, secret).expect("a genuine proof is answered");
+    let (_, reply) = Responder::reply(greeting, proof, secret, &World::real().random)
+        .expect("a genuine proof is answered");
     let proof = reply[ANSWER_BYTES..]
         .first_chunk()
         .expect("a reply ends with a proof");

@@ -6,7 +6,11 @@
 
 use std::sync::Arc;
 
+use napreduce_local::world::Random;
 use napreduce_protocol::Secret;
+use snow::params::{CipherChoice, DHChoice, HashChoice};
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::types::{Cipher, Dh, Hash};
 use snow::{Builder, HandshakeState};
 
 use super::error::TransportError;
@@ -35,9 +39,10 @@ impl Initiator {
     pub(super) fn open(
         role: Role,
         secret: &Secret,
+        random: &Random,
     ) -> Result<(Initiator, [u8; OPENING_BYTES]), TransportError> {
         let greeting = preamble::greeting(role);
-        let builder = builder(secret, &greeting)?;
+        let builder = builder(secret, &greeting, random)?;
         let mut noise = builder.build_initiator().map_err(TransportError::Cipher)?;
         let mut opening = [0; OPENING_BYTES];
         opening[..GREETING_BYTES].copy_from_slice(&greeting);
@@ -70,8 +75,9 @@ impl Responder {
         greeting: &[u8; GREETING_BYTES],
         message: &[u8; NOISE_BYTES],
         secret: &Secret,
+        random: &Random,
     ) -> Result<(Responder, [u8; REPLY_BYTES]), TransportError> {
-        let builder = builder(secret, greeting)?;
+        let builder = builder(secret, greeting, random)?;
         let mut noise = builder.build_responder().map_err(TransportError::Cipher)?;
         noise
             .read_message(message, &mut [])
@@ -94,9 +100,16 @@ impl Responder {
     }
 }
 
-fn builder<'a>(secret: &'a Secret, prologue: &'a [u8]) -> Result<Builder<'a>, TransportError> {
+fn builder<'a>(
+    secret: &'a Secret,
+    prologue: &'a [u8],
+    random: &Random,
+) -> Result<Builder<'a>, TransportError> {
     let parameters = PATTERN.parse().map_err(TransportError::Cipher)?;
-    let builder = Builder::new(parameters)
+    let resolver = Resolver {
+        random: random.clone(),
+    };
+    let builder = Builder::with_resolver(parameters, Box::new(resolver))
         .prologue(prologue)
         .map_err(TransportError::Cipher)?;
     builder
@@ -114,4 +127,39 @@ fn keys(noise: HandshakeState) -> Result<Keys, TransportError> {
         sealer: Sealer::new(Arc::clone(&shared)),
         opener: Opener::new(shared),
     })
+}
+
+/// Makes ephemeral keys of the given random numbers. Everything else is snow's.
+struct Resolver {
+    random: Random,
+}
+
+impl CryptoResolver for Resolver {
+    fn resolve_rng(&self) -> Option<Box<dyn snow::types::Random>> {
+        Some(Box::new(KeyMaterial {
+            random: self.random.clone(),
+        }))
+    }
+
+    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
+        DefaultResolver.resolve_dh(choice)
+    }
+
+    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        DefaultResolver.resolve_hash(choice)
+    }
+
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
+        DefaultResolver.resolve_cipher(choice)
+    }
+}
+
+struct KeyMaterial {
+    random: Random,
+}
+
+impl snow::types::Random for KeyMaterial {
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), snow::Error> {
+        self.random.fill(bytes).map_err(|_| snow::Error::Rng)
+    }
 }

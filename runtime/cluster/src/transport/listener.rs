@@ -1,13 +1,13 @@
 //! The listening socket of a daemon: runs handshakes and logs one line per refused peer.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use napreduce_local::world::{Acceptor, Stream, World};
 use napreduce_protocol::Secret;
-use rustix::net::sockopt;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
@@ -18,14 +18,11 @@ use super::preamble::Role;
 
 /// Pause after an error of the listening socket, such as too many open files.
 const RECOVERY: Duration = Duration::from_millis(100);
-/// A host that does not answer this many probes, the first after this idle time, is dead.
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
-const KEEPALIVE_TRIES: u32 = 3;
 
 /// Listens and admits members of the cluster.
 pub struct Listener {
-    socket: TcpListener,
+    world: World,
+    socket: Box<dyn Acceptor>,
     address: SocketAddr,
     secret: Secret,
     limits: Limits,
@@ -78,25 +75,19 @@ pub struct Incoming {
     pub peer: SocketAddr,
 }
 
-/// Lets the kernel detect a dead host on idle connections. If that fails, the next write detects it.
-fn enable_keepalive(socket: &TcpStream) {
-    let _ = sockopt::set_socket_keepalive(socket, true)
-        .and_then(|()| sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE))
-        .and_then(|()| sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL))
-        .and_then(|()| sockopt::set_tcp_keepcnt(socket, KEEPALIVE_TRIES));
-}
-
 impl Listener {
     /// Listens on `address`; port 0 means any. `refused` receives one line per refused peer.
     pub async fn bind(
+        world: &World,
         address: &str,
         secret: Secret,
         refused: impl Fn(&str) + Send + 'static,
     ) -> Result<Listener, TransportError> {
-        Listener::bind_with(address, secret, Limits::default(), refused).await
+        Listener::bind_with(world, address, secret, Limits::default(), refused).await
     }
 
     pub(super) async fn bind_with(
+        world: &World,
         address: &str,
         secret: Secret,
         limits: Limits,
@@ -106,9 +97,10 @@ impl Listener {
             address: address.to_owned(),
             source,
         };
-        let socket = TcpListener::bind(address).await.map_err(failed)?;
-        let address = socket.local_addr().map_err(failed)?;
+        let socket = world.net.listen(address).await.map_err(failed)?;
+        let address = socket.address().map_err(failed)?;
         Ok(Listener {
+            world: world.clone(),
             socket,
             address,
             secret,
@@ -142,13 +134,13 @@ impl Listener {
                     }
                 }
                 () = sleep_until(patience.unwrap_or_else(Instant::now)), if crowded => self.drop_oldest(),
-                connected = accept_after(&self.socket, self.recovered), if !crowded => self.begin_handshake(connected),
+                connected = accept_after(&mut *self.socket, self.recovered), if !crowded => self.begin_handshake(connected),
             }
         }
     }
 
-    fn begin_handshake(&mut self, connected: io::Result<(TcpStream, SocketAddr)>) {
-        let (socket, peer) = match connected {
+    fn begin_handshake(&mut self, connected: io::Result<(Stream, SocketAddr)>) {
+        let (stream, peer) = match connected {
             Ok(connected) => connected,
             Err(error) => {
                 self.recovered = Instant::now() + RECOVERY;
@@ -159,15 +151,16 @@ impl Listener {
                 return;
             }
         };
-        enable_keepalive(&socket);
         let secret = self.secret.clone();
+        let random = self.world.random.clone();
         let deadline = self.limits.deadline;
-        let task = self.handshakes.spawn(async move {
+        let handshake = async move {
             Handshake {
                 peer,
-                result: accept(socket, &secret, deadline).await,
+                result: accept(stream, &secret, &random, deadline).await,
             }
-        });
+        };
+        let task = self.world.tasks.spawn_in(&mut self.handshakes, handshake);
         self.pending.push_back(Pending {
             id: task.id(),
             peer,
@@ -229,9 +222,9 @@ impl Listener {
 
 /// Accepts the next connection, once the listening socket has recovered.
 async fn accept_after(
-    socket: &TcpListener,
+    socket: &mut dyn Acceptor,
     recovered: Instant,
-) -> io::Result<(TcpStream, SocketAddr)> {
+) -> io::Result<(Stream, SocketAddr)> {
     sleep_until(recovered).await;
-    socket.accept().await
+    poll_fn(|context| socket.poll_accept(context)).await
 }

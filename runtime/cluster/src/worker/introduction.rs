@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use napreduce_engine::{Slots, WorkerId};
+use napreduce_local::world::World;
 use napreduce_protocol::{FromWorker, Hello, ToWorker};
 use tokio::time::timeout;
 
@@ -68,6 +69,7 @@ impl Introduction {
 
 /// Connects and sends hello; returns the connection and the answer.
 pub(super) async fn introduce(
+    world: &World,
     place: &ClusterPlace,
     hello: Hello,
 ) -> Result<(Connection, ToWorker), Apart> {
@@ -79,7 +81,8 @@ pub(super) async fn introduce(
             Apart::Unreachable(error.to_string())
         }
     })?;
-    let connected = transport::connect(&address, Role::Worker, &secret, HANDSHAKE_DEADLINE).await;
+    let connected =
+        transport::connect(world, &address, Role::Worker, &secret, HANDSHAKE_DEADLINE).await;
     let mut connection = connected.map_err(|error| match (&error, place) {
         // The recorded address may be that of a dead coordinator, now in use by a foreign process.
         (

@@ -104,7 +104,8 @@ impl<'a> Link<'a> {
             let before = self.exchange.number();
             let received = self.exchange.received();
             let hello = self.introduction.hello(&self.resources, before, received);
-            let introduced = introduce(&environment.configuration.cluster, hello);
+            let configuration = &environment.configuration;
+            let introduced = introduce(&configuration.world, &configuration.cluster, hello);
             let apart = match self.meanwhile(introduced).await {
                 None => break Ok(()),
                 Some(Ok((connection, welcome))) => match self.on_welcome(connection, &welcome) {

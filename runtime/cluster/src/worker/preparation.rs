@@ -138,8 +138,8 @@ fn place_of(error: &FetchError) -> FaultPlace {
 async fn fetch_once(environment: &WorkerEnvironment, blob: Blob) -> Result<PinnedBlob, FetchError> {
     let _one_at_a_time = environment.fetching.lock().await;
     let (address, secret) = environment.configuration.cluster.look_up()?;
-    let tasks = &environment.configuration.world.tasks;
-    fetch(tasks, &address, &secret, &environment.blobs, blob).await
+    let world = &environment.configuration.world;
+    fetch(world, &address, &secret, &environment.blobs, blob).await
 }
 
 fn check_architecture(environment: &WorkerEnvironment, program: &Path) -> Result<(), TaskError> {

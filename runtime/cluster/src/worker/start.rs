@@ -1,7 +1,7 @@
 //! Starts a worker's daemon: sets up its parts in order of dependence, and handles signals.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use napreduce_local::process::{
     survive_file_size_limit,
 };
 use napreduce_local::worker::{Isolation, SegmentMemory};
+use napreduce_local::world::Route;
 use napreduce_protocol::{LogStream, Secret};
 use napreduce_task::run_soon_when_woken;
 use tokio::runtime::Builder;
@@ -86,7 +87,7 @@ pub async fn worker_daemon(
     let data_address = advertised(configuration, server.address());
     let root = directory.paths.root().display();
     tracing::info!(target: "worker", worker = %who, "started in {root}, serving at {data_address}");
-    if is_out_of_reach(&data_address, route(&configuration.cluster)) {
+    if is_out_of_reach(&data_address, route(configuration)) {
         tracing::warn!(
             target: "worker", worker = %who,
             "workers on other machines cannot fetch map output from {data_address}; pass --bind THIS_HOST:0"
@@ -174,7 +175,9 @@ async fn start_data_server(
 ) -> Result<DataServer, WorkerError> {
     let refused = environment.name.clone();
     let log = environment.name.clone();
+    let world = &configuration.world;
     let listener = Listener::bind(
+        world,
         &configuration.bind,
         environment.secret.clone(),
         move |line| {
@@ -188,9 +191,15 @@ async fn start_data_server(
     };
     let settings = settings.within(raise_descriptors());
     let files: Arc<dyn ServedFiles> = Arc::clone(environment) as _;
-    Ok(DataServer::start(listener, files, settings, move |line| {
-        tracing::info!(target: "worker", worker = %log, "{line}");
-    }))
+    Ok(DataServer::start(
+        world.tasks.clone(),
+        listener,
+        files,
+        settings,
+        move |line| {
+            tracing::info!(target: "worker", worker = %log, "{line}");
+        },
+    ))
 }
 
 impl ServedFiles for WorkerEnvironment {
@@ -221,7 +230,7 @@ fn advertised(configuration: &WorkerConfiguration, bound: SocketAddr) -> String 
         Some(address) if address.contains(':') => address.clone(),
         Some(host) => format!("{host}:{}", bound.port()),
         None if bound.ip().is_unspecified() => {
-            let own = route(&configuration.cluster).map_or(bound.ip(), |(own, _)| own);
+            let own = route(configuration).map_or(bound.ip(), |route| route.own);
             SocketAddr::new(own, bound.port()).to_string()
         }
         None => bound.to_string(),
@@ -229,7 +238,7 @@ fn advertised(configuration: &WorkerConfiguration, bound: SocketAddr) -> String 
 }
 
 /// Returns whether the address is loopback although the coordinator is on another machine.
-fn is_out_of_reach(data_address: &str, route: Option<(IpAddr, IpAddr)>) -> bool {
+fn is_out_of_reach(data_address: &str, route: Option<Route>) -> bool {
     let host = data_address
         .rsplit_once(':')
         .map_or(data_address, |(host, _)| host);
@@ -237,27 +246,16 @@ fn is_out_of_reach(data_address: &str, route: Option<(IpAddr, IpAddr)>) -> bool 
     let is_loopback =
         host == "localhost" || host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback());
     // Packets to a local address have that address as their source.
-    is_loopback && route.is_some_and(|(own, coordinator)| own != coordinator)
+    is_loopback && route.is_some_and(|route| route.own != route.peer)
 }
 
-/// Returns this machine's address on the route to the coordinator, and the coordinator's. Connecting a
-/// datagram socket sends nothing.
-fn route(cluster: &ClusterPlace) -> Option<(IpAddr, IpAddr)> {
-    let coordinator = match cluster {
+/// Returns the route to the coordinator.
+fn route(configuration: &WorkerConfiguration) -> Option<Route> {
+    let coordinator = match &configuration.cluster {
         ClusterPlace::Directory(directory) => directory.coordinator_address().ok()?,
         ClusterPlace::Address { address, .. } => address.clone(),
     };
-    let any = if coordinator.starts_with('[') {
-        "[::]:0"
-    } else {
-        "0.0.0.0:0"
-    };
-    let socket = UdpSocket::bind(any).ok()?;
-    socket.connect(coordinator).ok()?;
-    Some((
-        socket.local_addr().ok()?.ip(),
-        socket.peer_addr().ok()?.ip(),
-    ))
+    configuration.world.net.route_to(&coordinator).ok()
 }
 
 #[cfg(test)]
@@ -289,13 +287,17 @@ mod tests {
     #[test]
     fn loopback_address_is_out_of_reach_of_other_machines() {
         let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
-        let elsewhere = Some((ip("10.0.0.2"), ip("10.0.0.1")));
+        let route = |own, peer| Route {
+            own: ip(own),
+            peer: ip(peer),
+        };
+        let elsewhere = Some(route("10.0.0.2", "10.0.0.1"));
         for address in ["127.0.0.1:9", "127.1.2.3:9", "[::1]:9", "localhost:9"] {
             assert!(is_out_of_reach(address, elsewhere), "{address}");
             for here in [
                 None,
-                Some((ip("10.0.0.1"), ip("10.0.0.1"))),
-                Some((ip("127.0.0.1"), ip("127.0.0.1"))),
+                Some(route("10.0.0.1", "10.0.0.1")),
+                Some(route("127.0.0.1", "127.0.0.1")),
             ] {
                 assert!(!is_out_of_reach(address, here), "{address}");
             }

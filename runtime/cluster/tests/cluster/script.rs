@@ -127,9 +127,14 @@ impl Script {
     /// Listens at a new address.
     pub async fn listen(&mut self) {
         let cluster = self.cluster();
-        let listener = Listener::bind("127.0.0.1:0", cluster.secret().unwrap(), |_| {})
-            .await
-            .unwrap();
+        let listener = Listener::bind(
+            &World::real(),
+            "127.0.0.1:0",
+            cluster.secret().unwrap(),
+            |_| {},
+        )
+        .await
+        .unwrap();
         cluster
             .publish_coordinator(listener.address(), &World::real().clock)
             .unwrap();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use napreduce_engine::JobId;
+use napreduce_local::world::World;
 use napreduce_protocol::requests::{ListWorkers, OfferBlob};
 use napreduce_protocol::{Blob, Digest, FromCoordinator, Payload, ToCoordinator};
 use serde::Serialize;
@@ -22,7 +23,7 @@ fn on_runtime<T>(act: impl Future<Output = T>) -> T {
 async fn visit(scene: &Scene, coordinator: &Coordinator) -> Connection {
     let secret = scene.directory().secret().expect("a secret");
     let address = coordinator.address.to_string();
-    connect(&address, Role::Client, &secret, DEADLINE)
+    connect(&World::real(), &address, Role::Client, &secret, DEADLINE)
         .await
         .expect("a connection")
 }

@@ -128,7 +128,10 @@ impl Scene {
             let warn = move |line: &str| tell(&disconnected, line);
             let desk =
                 ClientDesk::new(World::real(), requests, blobs, secret.clone(), limits, warn);
-            let listener = Listener::bind("127.0.0.1:0", secret, move |line| tell(&warned, line));
+            let world = World::real();
+            let listener = Listener::bind(&world, "127.0.0.1:0", secret, move |line| {
+                tell(&warned, line)
+            });
             let mut listener = listener.await.expect("a port");
             let address = listener.address();
             tokio::spawn(async move {

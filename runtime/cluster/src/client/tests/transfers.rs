@@ -256,7 +256,7 @@ fn fetched_blob_is_stored_on_worker() {
         .expect("a runtime");
     let pinned = runtime
         .block_on(blobs::fetch(
-            &World::real().tasks,
+            &World::real(),
             &address,
             &secret,
             &store,
@@ -273,7 +273,7 @@ fn fetched_blob_is_stored_on_worker() {
     };
     let error = runtime
         .block_on(blobs::fetch(
-            &World::real().tasks,
+            &World::real(),
             &address,
             &secret,
             &store,
@@ -290,7 +290,7 @@ fn fetched_blob_is_stored_on_worker() {
     drop(coordinator);
     runtime
         .block_on(blobs::fetch(
-            &World::real().tasks,
+            &World::real(),
             &address,
             &secret,
             &store,
@@ -299,7 +299,7 @@ fn fetched_blob_is_stored_on_worker() {
         .expect("it was kept");
     let error = runtime
         .block_on(blobs::fetch(
-            &World::real().tasks,
+            &World::real(),
             &address,
             &secret,
             &store,
@@ -351,10 +351,16 @@ fn log_is_read_from_worker_or_coordinator() {
     let secret = scene.directory().secret().expect("a secret");
     let files = Arc::new(Logs(log));
     let (_worker, holder) = Background::start(async move || {
-        let listener = Listener::bind("127.0.0.1:0", secret, |_| {})
+        let listener = Listener::bind(&World::real(), "127.0.0.1:0", secret, |_| {})
             .await
             .expect("a port");
-        let server = DataServer::start(listener, files, DataServerSettings::default(), |_| {});
+        let server = DataServer::start(
+            World::real().tasks,
+            listener,
+            files,
+            DataServerSettings::default(),
+            |_| {},
+        );
         let address = server.address().to_string();
         (server, address)
     });

@@ -126,7 +126,14 @@ impl Client {
         stream: LogStream,
     ) -> Result<LogReader, String> {
         let secret = &self.desk.secret;
-        let connected = transport::connect(holder, Role::Data, secret, HANDSHAKE_DEADLINE).await;
+        let connected = transport::connect(
+            &self.desk.world,
+            holder,
+            Role::Data,
+            secret,
+            HANDSHAKE_DEADLINE,
+        )
+        .await;
         let mut reader = LogReader {
             connection: connected.map_err(|error| error.to_string())?,
             attempt,

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use napreduce_engine::AttemptId;
+use napreduce_local::world::Tasks;
 use napreduce_protocol::{FromDataServer, LogStream, ToDataServer, lock};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -79,6 +80,7 @@ pub(crate) struct DataServer {
 
 /// State shared by all sessions.
 struct Shared {
+    tasks: Tasks,
     files: Arc<dyn ServedFiles>,
     settings: DataServerSettings,
     log: Box<dyn Fn(&str) + Send + Sync>,
@@ -109,8 +111,9 @@ impl DataServerSettings {
 }
 
 impl DataServer {
-    /// Serves on the current runtime. `log` receives one line per problem.
+    /// Serves as a task. `log` receives one line per problem.
     pub(crate) fn start(
+        tasks: Tasks,
         mut listener: Listener,
         files: Arc<dyn ServedFiles>,
         settings: DataServerSettings,
@@ -120,6 +123,7 @@ impl DataServer {
         let indexes = Indexes::default();
         let connections = Mutex::default();
         let shared = Arc::new(Shared {
+            tasks: tasks.clone(),
             files,
             settings,
             log: Box::new(log),
@@ -127,7 +131,7 @@ impl DataServer {
             connections,
         });
         let admitting = Arc::clone(&shared);
-        let accepting = tokio::spawn(async move {
+        let accepting = tasks.spawn(async move {
             loop {
                 let arrival = listener.accept().await;
                 admitting.admit(arrival);
@@ -176,7 +180,7 @@ impl Shared {
             if self.connections().is_log_due() {
                 (self.log)(&format!("asked {peer} to retry: {reason}"));
             }
-            tokio::spawn(answer_busy(connection));
+            self.tasks.spawn(answer_busy(connection));
             return;
         }
         if let Err(error) = self.start_session(role, connection, peer) {

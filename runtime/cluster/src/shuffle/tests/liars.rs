@@ -22,7 +22,7 @@ impl Liar {
         let end = Arc::clone(&ended);
         std::thread::spawn(move || {
             on_runtime(async move {
-                let mut listener = Listener::bind("127.0.0.1:0", secret(), |_| {})
+                let mut listener = Listener::bind(&World::real(), "127.0.0.1:0", secret(), |_| {})
                     .await
                     .unwrap();
                 started.send(listener.address().to_string()).unwrap();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use napreduce_engine::AttemptId;
+use napreduce_local::world::World;
 use napreduce_protocol::{FromDataServer, LogStream, Payload, Secret, ToDataServer};
 use thiserror::Error;
 use tokio::time::timeout;
@@ -44,7 +45,8 @@ pub(crate) async fn read_log(
 ) -> Result<LogPiece, LogError> {
     let address = address.to_owned();
     let asking = async {
-        let mut connection = connect(&address, Role::Data, secret, deadline).await?;
+        let mut connection =
+            connect(&World::real(), &address, Role::Data, secret, deadline).await?;
         connection
             .send(&ToDataServer::Open { encrypt: true })
             .await?;

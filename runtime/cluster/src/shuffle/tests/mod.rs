@@ -24,6 +24,7 @@ use std::time::Duration;
 use logs::{LogPiece, read_log};
 use napreduce_data::{BlockCompression, Collector, CollectorSettings, Partitioning, Segment};
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_local::world::World;
 use napreduce_protocol::{
     Counter, DataNetwork, FetchLimits, FromDataServer, LogStream, MapInput, Place, ReduceTask,
     Secret, TaskError, ToDataServer,
@@ -166,12 +167,18 @@ impl Served {
         let (end, ended) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             on_runtime(async move {
-                let listener = Listener::bind("127.0.0.1:0", secret(), |_| {})
+                let listener = Listener::bind(&World::real(), "127.0.0.1:0", secret(), |_| {})
                     .await
                     .unwrap();
-                let server = DataServer::start(listener, files, settings, move |line| {
-                    log.lock().unwrap().push(line.to_owned());
-                });
+                let server = DataServer::start(
+                    World::real().tasks,
+                    listener,
+                    files,
+                    settings,
+                    move |line| {
+                        log.lock().unwrap().push(line.to_owned());
+                    },
+                );
                 started.send(server.address().to_string()).unwrap();
                 let _ = ended.await;
             });

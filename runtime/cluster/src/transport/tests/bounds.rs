@@ -19,10 +19,10 @@ const FRAME_BYTES_MAX: u32 = 64 << 20;
 /// The keys of both ends, without sockets.
 fn keys() -> (Keys, Keys) {
     let secret = Secret::generate().unwrap();
-    let (initiator, opening) = Initiator::open(Role::Client, &secret).unwrap();
+    let (initiator, opening) = Initiator::open(Role::Client, &secret, &random()).unwrap();
     let (greeting, proof) = opening.split_first_chunk().unwrap();
     let (responder, reply) =
-        Responder::reply(greeting, proof.try_into().unwrap(), &secret).unwrap();
+        Responder::reply(greeting, proof.try_into().unwrap(), &secret, &random()).unwrap();
     let (client, confirmation) = initiator
         .finish(reply[ANSWER_BYTES..].try_into().unwrap())
         .unwrap();
@@ -73,7 +73,7 @@ struct RawFriend {
 impl RawFriend {
     async fn connect(server: &EchoServer, secret: &Secret) -> RawFriend {
         let mut socket = TcpStream::connect(server.address).await.unwrap();
-        let (initiator, opening) = Initiator::open(Role::Client, secret).unwrap();
+        let (initiator, opening) = Initiator::open(Role::Client, secret, &random()).unwrap();
         socket.write_all(&opening).await.unwrap();
         let mut reply = [0; ANSWER_BYTES + NOISE_BYTES];
         socket.read_exact(&mut reply).await.unwrap();
@@ -306,8 +306,15 @@ fn into_blocking_during_send_fails() {
         let secret = Secret::generate().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let accepting =
-            async { accept(listener.accept().await.unwrap().0, &secret, PATIENCE).await };
+        let accepting = async {
+            accept(
+                listener.accept().await.unwrap().0.into(),
+                &secret,
+                &random(),
+                PATIENCE,
+            )
+            .await
+        };
         let (client, server) =
             tokio::join!(connect(&address, Role::Data, &secret, PATIENCE), accepting);
         let mut client = client.unwrap();
@@ -329,8 +336,15 @@ fn dropped_send_is_finished_by_next_send() {
         let secret = Secret::generate().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let accepting =
-            async { accept(listener.accept().await.unwrap().0, &secret, PATIENCE).await };
+        let accepting = async {
+            accept(
+                listener.accept().await.unwrap().0.into(),
+                &secret,
+                &random(),
+                PATIENCE,
+            )
+            .await
+        };
         let (client, server) =
             tokio::join!(connect(&address, Role::Data, &secret, PATIENCE), accepting);
         let mut client = client.unwrap();

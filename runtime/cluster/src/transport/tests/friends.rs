@@ -14,7 +14,9 @@ async fn pair(role: Role) -> (Connection, Connection) {
     let address = listener.local_addr().unwrap().to_string();
     let accepting = async {
         let (socket, _) = listener.accept().await.unwrap();
-        accept(socket, &secret, PATIENCE).await.unwrap()
+        accept(socket.into(), &secret, &random(), PATIENCE)
+            .await
+            .unwrap()
     };
     let key = role.key(&secret);
     let connecting = connect(&address, role, &key, PATIENCE);
@@ -231,7 +233,9 @@ fn blocking_client_exchanges_messages_with_server() {
             rest
         });
         let (socket, _) = listener.accept().await.unwrap();
-        let (role, mut server) = accept(socket, &secret, PATIENCE).await.unwrap();
+        let (role, mut server) = accept(socket.into(), &secret, &random(), PATIENCE)
+            .await
+            .unwrap();
         assert_eq!(role, Role::Data);
         assert_eq!(
             server.receive::<Vec<u8>>().await.unwrap().unwrap().len(),

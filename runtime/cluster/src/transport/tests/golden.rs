@@ -43,7 +43,7 @@ fn preamble_bytes_are_fixed() {
 #[test]
 fn handshake_and_records_follow_noise_specification() {
     let secret = Secret::from_bytes([3; 32]);
-    let (client, opening) = Initiator::open(Role::Data, &secret).unwrap();
+    let (client, opening) = Initiator::open(Role::Data, &secret, &random()).unwrap();
     let parameters = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s".parse().unwrap();
     let builder = snow::Builder::new(parameters)
         .prologue(b"NAPR\x13\x00\x03\0\0\0\0")
@@ -70,6 +70,7 @@ fn handshake_and_records_follow_noise_specification() {
         b"NAPR\x13\x00\x03\0\0\0\0",
         opening[11..].try_into().unwrap(),
         &secret,
+        &random(),
     )
     .unwrap();
     assert_eq!(reply[..ANSWER_BYTES], *b"NAPR\x13\x00", "{RAISE}");

@@ -5,6 +5,7 @@ mod friends;
 mod golden;
 mod secrets;
 mod silence;
+mod simulated;
 mod speed;
 mod strangers;
 
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use napreduce_engine::JobId;
+use napreduce_local::world::{Random, World};
 use napreduce_protocol::{NETWORK_VERSION, Secret};
 use tokio::runtime::Runtime;
 
@@ -36,9 +38,24 @@ pub(super) fn run<T>(test: impl Future<Output = T>) -> T {
     })
 }
 
+/// The system's random numbers.
+pub(super) fn random() -> Random {
+    World::real().random
+}
+
+/// Connects over TCP.
+pub(super) async fn connect(
+    address: &str,
+    role: Role,
+    secret: &Secret,
+    deadline: Duration,
+) -> Result<Connection, TransportError> {
+    super::connect(&World::real(), address, role, secret, deadline).await
+}
+
 /// The first bytes of a friend.
 pub(super) fn opening(secret: &Secret) -> [u8; OPENING_BYTES] {
-    Initiator::open(Role::Client, secret).unwrap().1
+    Initiator::open(Role::Client, secret, &random()).unwrap().1
 }
 
 /// A server that sends back every message, a string.
@@ -69,9 +86,10 @@ impl EchoServer {
             wake.notify_one();
         };
         let drop_with = say.clone();
-        let mut listener = Listener::bind_with("127.0.0.1:0", secret.clone(), limits, say)
-            .await
-            .unwrap();
+        let mut listener =
+            Listener::bind_with(&World::real(), "127.0.0.1:0", secret.clone(), limits, say)
+                .await
+                .unwrap();
         let address = listener.address();
         let accepting = tokio::spawn(async move {
             loop {

@@ -131,7 +131,9 @@ fn blocking_connection_to_silent_peer_times_out() {
             );
         });
         let (socket, _) = listener.accept().await.unwrap();
-        let _silent = accept(socket, &secret, PATIENCE).await.unwrap();
+        let _silent = accept(socket.into(), &secret, &random(), PATIENCE)
+            .await
+            .unwrap();
         client.await.unwrap();
     });
 }
@@ -168,7 +170,7 @@ fn bind_to_used_address_error_names_address() {
         let secret = Secret::generate().unwrap();
         let server = EchoServer::start(&secret).await;
         let address = server.address.to_string();
-        let error = Listener::bind(&address, secret, |_| {})
+        let error = Listener::bind(&World::real(), &address, secret, |_| {})
             .await
             .err()
             .unwrap()

@@ -15,9 +15,10 @@ fn with_server<T>(test: impl AsyncFnOnce(String, Secret) -> T) -> T {
     let key = secret.clone();
     let server = thread::spawn(move || {
         run(async {
-            let mut listener = Listener::bind("127.0.0.1:0", key, |line| panic!("{line}"))
-                .await
-                .unwrap();
+            let mut listener =
+                Listener::bind(&World::real(), "127.0.0.1:0", key, |line| panic!("{line}"))
+                    .await
+                    .unwrap();
             tell.send(listener.address().to_string()).unwrap();
             let serve = async {
                 loop {
