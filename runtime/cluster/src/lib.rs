@@ -18,8 +18,8 @@ pub mod transport;
 mod worker;
 
 pub use client::{
-    ClientError, ClusterClient, ClusterPlace, FollowOptions, LogRead, OnInterrupt, Patience,
-    SubmitOptions, attach_job, start_job,
+    AsyncClient, ClientError, ClusterClient, ClusterPlace, FollowOptions, LogRead, OnInterrupt,
+    Patience, SubmitOptions, attach_job, start_job,
 };
 pub use cluster_directory::{
     ClusterDirectory, ClusterDirectoryError, CoordinatorRecord, DirectoryLock, RunningProcess,

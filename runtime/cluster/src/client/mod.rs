@@ -1,6 +1,7 @@
 //! The client of a cluster, for job programs and the operator's binary: requests to the coordinator, with
 //! retries and plain data as answers.
 
+mod async_client;
 mod chain;
 mod cluster_client;
 mod error;
@@ -13,7 +14,8 @@ mod submission;
 #[cfg(test)]
 mod tests;
 
-pub use cluster_client::{ClusterClient, LogRead};
+pub use async_client::{AsyncClient, LogRead};
+pub use cluster_client::ClusterClient;
 pub use error::ClientError;
 pub use place::ClusterPlace;
 pub use run::{FollowOptions, OnInterrupt};
