@@ -4,14 +4,11 @@
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use crate::messages::{
     FromCoordinator, FromDataServer, FromTask, FromWorker, ToCoordinator, ToDataServer, ToTask,
     ToWorker,
 };
-use crate::wire::{FrameBuffer, WireError, encode};
+use crate::wire::{FrameBuffer, Incoming, Outgoing, WireError, encode};
 
 /// An entry point and the name of its fuzz target.
 pub type FuzzTarget = (&'static str, fn(&[u8]));
@@ -39,7 +36,7 @@ pub fn run(target: &str, bytes: &[u8]) {
 }
 
 /// Decodes the bytes as a stream in pieces, and as one frame.
-fn decode_any<M: Serialize + DeserializeOwned>(bytes: &[u8]) {
+fn decode_any<M: Incoming + Outgoing>(bytes: &[u8]) {
     let mut buffer = FrameBuffer::default();
     let size = bytes.first().map_or(1, |first| usize::from(*first).max(1));
     'stream: for piece in bytes.chunks(size) {
@@ -66,7 +63,7 @@ fn decode_any<M: Serialize + DeserializeOwned>(bytes: &[u8]) {
 }
 
 /// Checks that a decoded message survives re-encoding.
-fn check_stable<M: Serialize + DeserializeOwned>(message: &M) {
+fn check_stable<M: Incoming + Outgoing>(message: &M) {
     let bytes = encode(message).expect("a decoded message can be encoded");
     let mut buffer = FrameBuffer::default();
     buffer.push(&bytes);

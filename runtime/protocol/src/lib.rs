@@ -78,7 +78,9 @@ pub use task_failure::{FailedRecord, TaskFailure};
 pub use text::{check_name, one_line, several_lines, without_formula};
 pub use units::{ByteSize, ByteSizeError, parse_time};
 pub use whole_time::{whole_micros, whole_millis, whole_nanos};
-pub use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};
+pub use wire::{
+    FrameBuffer, Incoming, Outgoing, WireError, encode, encode_onto, read_message, write_message,
+};
 
 /// The protocol versions, as printed by `--version`.
 pub fn protocol_versions() -> String {

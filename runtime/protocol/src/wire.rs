@@ -43,15 +43,46 @@ pub enum WireError {
     Io(#[from] io::Error),
 }
 
+/// A message that can be sent.
+///
+/// The implementation for a large message writes the method out. Its body is then compiled in this crate, once, instead of in
+/// each crate that sends the message.
+pub trait Outgoing: Serialize {
+    /// Appends the bytes of the message.
+    ///
+    /// # Errors
+    /// Fails if the message contains what bincode cannot encode.
+    fn append_payload(&self, frame: &mut Vec<u8>) -> Result<(), WireError> {
+        serialize(self, frame)
+    }
+}
+
+/// A message that can be received; implemented in the same way as [`Outgoing`].
+pub trait Incoming: DeserializeOwned {
+    /// Decodes the bytes of a frame; the message must use all of them.
+    ///
+    /// # Errors
+    /// Fails if the bytes are not those of such a message.
+    fn from_payload(payload: &[u8]) -> Result<Self, WireError> {
+        deserialize(payload)
+    }
+}
+
+impl<M: Outgoing + ?Sized> Outgoing for &M {
+    fn append_payload(&self, frame: &mut Vec<u8>) -> Result<(), WireError> {
+        (**self).append_payload(frame)
+    }
+}
+
 /// Encodes a message as one frame.
-pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, WireError> {
+pub fn encode<T: Outgoing>(message: &T) -> Result<Vec<u8>, WireError> {
     let mut frame = Vec::new();
     encode_onto(&mut frame, message)?;
     Ok(frame)
 }
 
 /// Appends a message as one frame; appends nothing on an error.
-pub fn encode_onto<T: Serialize>(frames: &mut Vec<u8>, message: &T) -> Result<(), WireError> {
+pub fn encode_onto<T: Outgoing>(frames: &mut Vec<u8>, message: &T) -> Result<(), WireError> {
     let start = frames.len();
     let encoded = try_encode_onto(frames, message);
     if encoded.is_err() {
@@ -60,11 +91,10 @@ pub fn encode_onto<T: Serialize>(frames: &mut Vec<u8>, message: &T) -> Result<()
     encoded
 }
 
-fn try_encode_onto<T: Serialize>(frames: &mut Vec<u8>, message: &T) -> Result<(), WireError> {
+fn try_encode_onto<T: Outgoing>(frames: &mut Vec<u8>, message: &T) -> Result<(), WireError> {
     let start = frames.len();
     frames.extend_from_slice(&[0; LENGTH_BYTES]);
-    bincode::serde::encode_into_std_write(message, frames, format::<FRAME_BYTES_MAX>())
-        .map_err(|error| WireError::Unencodable(error.to_string()))?;
+    message.append_payload(frames)?;
     let length = frames.len() - start - LENGTH_BYTES;
     let field = u32::try_from(length)
         .ok()
@@ -74,12 +104,22 @@ fn try_encode_onto<T: Serialize>(frames: &mut Vec<u8>, message: &T) -> Result<()
     Ok(())
 }
 
+/// Appends the bytes of a message.
+pub(crate) fn serialize<T: Serialize + ?Sized>(
+    message: &T,
+    frame: &mut Vec<u8>,
+) -> Result<(), WireError> {
+    bincode::serde::encode_into_std_write(message, frame, format::<FRAME_BYTES_MAX>())
+        .map_err(|error| WireError::Unencodable(error.to_string()))?;
+    Ok(())
+}
+
 /// Decodes the message of a frame; it must use all bytes.
 ///
 /// bincode allocates the claimed length of a string before it reads the string, up to its limit. It counts 8
 /// bytes for every number, so the limit is 8 times the longest frame. Short frames, which are nearly all,
 /// have a limit of their own. Each limit compiles the code of all messages once more.
-fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, WireError> {
+pub(crate) fn deserialize<T: DeserializeOwned>(payload: &[u8]) -> Result<T, WireError> {
     const SHORT: usize = 64 << 10;
     if payload.len() <= SHORT {
         decode_within(payload, format::<{ 8 * SHORT }>())
@@ -116,12 +156,12 @@ fn length(field: [u8; LENGTH_BYTES]) -> Result<usize, WireError> {
 }
 
 /// Writes one message, blocking.
-pub fn write_message<T: Serialize>(mut stream: impl Write, message: &T) -> Result<(), WireError> {
+pub fn write_message<T: Outgoing>(mut stream: impl Write, message: &T) -> Result<(), WireError> {
     Ok(stream.write_all(&encode(message)?)?)
 }
 
 /// Reads one message, blocking; `None` when the stream ended between two frames.
-pub fn read_message<T: DeserializeOwned>(mut stream: impl Read) -> Result<Option<T>, WireError> {
+pub fn read_message<T: Incoming>(mut stream: impl Read) -> Result<Option<T>, WireError> {
     let mut field = [0; LENGTH_BYTES];
     let mut have = 0;
     while have < LENGTH_BYTES {
@@ -140,7 +180,7 @@ pub fn read_message<T: DeserializeOwned>(mut stream: impl Read) -> Result<Option
     if read < length {
         return Err(WireError::CutShort);
     }
-    decode(&payload).map(Some)
+    T::from_payload(&payload).map(Some)
 }
 
 /// A buffer of received bytes, cut into messages, for readers that must not block.
@@ -175,7 +215,7 @@ impl FrameBuffer {
     }
 
     /// Returns the next message if it is complete.
-    pub fn next_message<T: DeserializeOwned>(&mut self) -> Result<Option<T>, WireError> {
+    pub fn next_message<T: Incoming>(&mut self) -> Result<Option<T>, WireError> {
         let waiting = &self.bytes[self.taken..];
         let Some((field, rest)) = waiting.split_first_chunk::<LENGTH_BYTES>() else {
             return Ok(None);
@@ -184,7 +224,7 @@ impl FrameBuffer {
         let Some(payload) = rest.get(..length) else {
             return Ok(None);
         };
-        let message = decode(payload);
+        let message = T::from_payload(payload);
         self.taken += LENGTH_BYTES + length;
         if self.is_between_frames() {
             self.push(&[]);

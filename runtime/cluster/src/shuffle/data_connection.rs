@@ -6,9 +6,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use napreduce_protocol::{FrameBuffer, encode};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use napreduce_protocol::{FrameBuffer, Incoming, Outgoing, encode};
 
 use crate::transport::TransportError;
 use crate::transport::blocking::{BlockingConnection, silent_or_broken};
@@ -36,7 +34,7 @@ impl DataConnection {
         )))
     }
 
-    pub fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
+    pub fn send<M: Outgoing>(&mut self, message: &M) -> Result<(), TransportError> {
         match self {
             DataConnection::Plain(connection) => {
                 Ok(connection.socket.write_all(&encode(message)?)?)
@@ -47,7 +45,7 @@ impl DataConnection {
 
     /// Receives the next message; `None` if the peer ended the stream between two messages. `Silent` on a
     /// timeout; another call resumes.
-    pub fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
+    pub fn receive<M: Incoming>(&mut self) -> Result<Option<M>, TransportError> {
         match self {
             DataConnection::Plain(connection) => connection.receive(),
             DataConnection::Encrypted(connection) => connection.receive(),
@@ -76,7 +74,7 @@ impl PlainConnection {
         }
     }
 
-    fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
+    fn receive<M: Incoming>(&mut self) -> Result<Option<M>, TransportError> {
         loop {
             if let Some(message) = self.arrived.next_message()? {
                 return Ok(Some(message));

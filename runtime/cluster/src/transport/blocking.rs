@@ -5,9 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use napreduce_local::world::World;
-use napreduce_protocol::Secret;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use napreduce_protocol::{Incoming, Outgoing, Secret};
 
 use super::connection::closed_or_broken;
 use super::error::TransportError;
@@ -156,7 +154,7 @@ impl BlockingConnection {
     }
 
     /// Sends one message. After an error the connection is unusable.
-    pub fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
+    pub fn send<M: Outgoing>(&mut self, message: &M) -> Result<(), TransportError> {
         self.sealer.stage([message])?;
         loop {
             self.sealer.seal(&mut self.records)?;
@@ -171,7 +169,7 @@ impl BlockingConnection {
     }
 
     /// Receives the next message; `None` if the peer ended the stream between two messages.
-    pub fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
+    pub fn receive<M: Incoming>(&mut self) -> Result<Option<M>, TransportError> {
         loop {
             if let Some(message) = self.opener.next()? {
                 return Ok(Some(message));

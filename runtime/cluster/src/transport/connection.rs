@@ -4,9 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use napreduce_local::world::{Random, Receiving, Sending, Stream, World};
-use napreduce_protocol::Secret;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use napreduce_protocol::{Incoming, Outgoing, Secret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -230,18 +228,18 @@ impl Connection {
     }
 
     /// See [`MessageSender::send`].
-    pub async fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
+    pub async fn send<M: Outgoing>(&mut self, message: &M) -> Result<(), TransportError> {
         self.sender.send(message).await
     }
 
     /// See [`MessageReceiver::receive`].
-    pub async fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
+    pub async fn receive<M: Incoming>(&mut self) -> Result<Option<M>, TransportError> {
         self.receiver.receive().await
     }
 
     /// Receives the next message; fails if it has not begun after `deadline`, if it stops arriving, or at the end of
     /// the connection.
-    pub async fn receive_within<M: DeserializeOwned>(
+    pub async fn receive_within<M: Incoming>(
         &mut self,
         deadline: Duration,
         awaited: &'static str,
@@ -281,13 +279,13 @@ impl MessageSender {
     /// Sends one message. If the future is dropped half-way, the next call sends the rest.
     ///
     /// Fails if the peer accepts no byte for a while, by default 20 s.
-    pub async fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
+    pub async fn send<M: Outgoing>(&mut self, message: &M) -> Result<(), TransportError> {
         self.send_all([message]).await
     }
 
     /// Sends messages that are ready together, in as few writes as possible; none of them if one
     /// cannot be encoded.
-    pub async fn send_all<M: Serialize>(
+    pub async fn send_all<M: Outgoing>(
         &mut self,
         messages: impl IntoIterator<Item = M>,
     ) -> Result<(), TransportError> {
@@ -328,12 +326,12 @@ impl MessageReceiver {
     ///
     /// Waits for any time until a message begins; then fails if no byte of it arrives for a while, by default
     /// 20 s.
-    pub async fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
+    pub async fn receive<M: Incoming>(&mut self) -> Result<Option<M>, TransportError> {
         self.receive_message(None, "the rest of a message").await
     }
 
     /// The same, and fails if the message has not begun after `deadline`.
-    pub async fn receive_within<M: DeserializeOwned>(
+    pub async fn receive_within<M: Incoming>(
         &mut self,
         deadline: Duration,
         awaited: &'static str,
@@ -341,7 +339,7 @@ impl MessageReceiver {
         self.receive_message(Some(deadline), awaited).await
     }
 
-    async fn receive_message<M: DeserializeOwned>(
+    async fn receive_message<M: Incoming>(
         &mut self,
         first_byte: Option<Duration>,
         awaited: &'static str,

@@ -4,9 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use napreduce_protocol::{FrameBuffer, encode_onto};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use napreduce_protocol::{FrameBuffer, Incoming, Outgoing, encode_onto};
 use snow::StatelessTransportState;
 
 use super::error::TransportError;
@@ -58,7 +56,7 @@ impl Sealer {
     }
 
     /// Stages messages to be sealed together; stages none if one cannot be encoded.
-    pub(super) fn stage<M: Serialize>(
+    pub(super) fn stage<M: Outgoing>(
         &mut self,
         messages: impl IntoIterator<Item = M>,
     ) -> Result<(), TransportError> {
@@ -165,7 +163,7 @@ impl Opener {
     }
 
     /// Returns the next message if it is complete.
-    pub(super) fn next<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
+    pub(super) fn next<M: Incoming>(&mut self) -> Result<Option<M>, TransportError> {
         Ok(self.frames.next_message()?)
     }
 

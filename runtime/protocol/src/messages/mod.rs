@@ -2,6 +2,7 @@
 //! self-contained, so any two parts may be in different processes.
 
 mod data;
+mod payloads;
 pub mod requests;
 mod task;
 #[cfg(test)]

@@ -5,8 +5,7 @@ use std::time::Duration;
 use napreduce_engine::JobId;
 use napreduce_local::world::World;
 use napreduce_protocol::requests::{ListWorkers, OfferBlob};
-use napreduce_protocol::{Blob, Digest, FromCoordinator, Payload, ToCoordinator};
-use serde::Serialize;
+use napreduce_protocol::{Blob, Digest, FromCoordinator, Outgoing, Payload, ToCoordinator};
 
 use super::scene::{Coordinator, DEADLINE, Job, Scene};
 use crate::coordinator::LoopRequest;
@@ -37,7 +36,7 @@ async fn is_closed(connection: &mut Connection) {
 }
 
 #[track_caller]
-fn check_disconnected<M: Serialize>(messages: &[M], says: &str) {
+fn check_disconnected<M: Outgoing>(messages: &[M], says: &str) {
     let scene = Scene::new();
     let coordinator = scene.coordinator(drop);
     on_runtime(async {

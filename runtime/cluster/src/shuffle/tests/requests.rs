@@ -2,7 +2,8 @@
 
 use std::io::{Read, Write};
 
-use napreduce_protocol::{CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem};
+use napreduce_protocol::{CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, Outgoing};
+use serde::Serialize;
 
 use super::*;
 
@@ -46,6 +47,12 @@ fn check_unavailable(partition: u32, item: FetchItem, reason: &str) {
         );
     }
 }
+
+/// Encoded as `Fetch{partition: 0, items: [path]}` and `ReadLog{attempt: path, ..}` would be, with a path.
+#[derive(Serialize)]
+struct Forged(u8, u8, Vec<String>);
+
+impl Outgoing for Forged {}
 
 #[test]
 fn partition_out_of_range_is_unavailable() {
@@ -264,10 +271,9 @@ fn path_instead_of_attempt_is_refused() {
             "job_0001_m_0000.1/../../../../etc/passwd",
         ] {
             let mut line = served.client(encrypt);
-            // As `Fetch{partition: 0, items: [path]}` and as `ReadLog{attempt: path, ..}` would be encoded.
             for variant in 0_u8..4 {
                 // Fails if the connection has ended by now.
-                let _ = line.send(&(variant, 0_u8, vec![path.to_owned()]));
+                let _ = line.send(&Forged(variant, 0, vec![path.to_owned()]));
             }
             match line.receive::<FromDataServer>() {
                 Ok(None | Some(FromDataServer::Refused { .. })) | Err(_) => {}

@@ -3,8 +3,8 @@
 
 use std::io::ErrorKind;
 
+use napreduce_protocol::{Incoming, ToCoordinator};
 use proptest::prelude::*;
-use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -39,7 +39,7 @@ fn records(sealer: &mut Sealer, plain: &[u8]) -> Vec<u8> {
 }
 
 /// Feeds bytes to an opener, `step` at a time; returns the messages and the first error.
-fn feed<M: for<'a> Deserialize<'a>>(
+fn feed<M: Incoming>(
     opener: &mut Opener,
     mut bytes: &[u8],
     step: usize,
@@ -380,7 +380,7 @@ proptest! {
     fn random_frames_take_little_memory(bytes in proptest::collection::vec(any::<u8>(), 0..300), step in 1_usize..50) {
         let (mut client, mut server) = keys();
         let records = records(&mut client.sealer, &bytes);
-        let (_messages, _ended) = feed::<Vec<String>>(&mut server.opener, &records, step);
+        let (_messages, _ended) = feed::<ToCoordinator>(&mut server.opener, &records, step);
         prop_assert!(server.opener.capacity() <= 16 << 10);
     }
 }

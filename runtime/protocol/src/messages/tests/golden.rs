@@ -5,19 +5,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use super::super::*;
 use super::sampler::samples;
 use crate::messages::NETWORK_VERSION;
-use crate::wire::encode;
+use crate::wire::{Incoming, Outgoing, encode};
 
 const GOLDEN: &str = include_str!("golden.txt");
 const WRITE: &str = "NAPREDUCE_WRITE_GOLDEN";
 
 /// Returns a line for each sample: the message, its variants, and the bytes of its frame.
-fn lines<M: Serialize + DeserializeOwned>(message: &str) -> Vec<String> {
+fn lines<M: Incoming + Outgoing>(message: &str) -> Vec<String> {
     let line = |(path, sample): (String, M)| {
         let mut line = format!("{message} {path} ");
         for byte in encode(&sample).unwrap() {

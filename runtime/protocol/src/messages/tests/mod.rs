@@ -200,7 +200,7 @@ fn messages_to_task() -> Vec<ToTask> {
     ]
 }
 
-fn frames<T: serde::Serialize>(messages: &[T]) -> Vec<u8> {
+fn frames<T: Outgoing>(messages: &[T]) -> Vec<u8> {
     messages
         .iter()
         .flat_map(|message| encode(message).unwrap())
