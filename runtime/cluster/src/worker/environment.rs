@@ -129,7 +129,7 @@ impl WorkerEnvironment {
             && is_within_sight(&peer.directory, peer.incarnation);
         let sight = if !seen {
             Sight::Nothing
-        } else if is_neighbour(&peer.directory) {
+        } else if is_neighbour(&self.configuration.world, &peer.directory) {
             Sight::Everything
         } else {
             Sight::Disk

@@ -133,6 +133,7 @@ fn take_directory_of(configuration: &WorkerConfiguration) -> Result<WorkerDirect
         (_, None) => workers_of(&ClusterDirectory::resolve(None)?),
     };
     WorkerDirectory::take(
+        &configuration.world,
         configuration.name.as_deref(),
         configuration.directory.as_deref(),
         &workers,

@@ -2,11 +2,11 @@
 //! begins.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use napreduce_local::process::{Life, ProcessIdentity};
+use napreduce_local::world::{Random, World};
 use napreduce_protocol::{IoResult, open_regular_with, read_regular};
 use napreduce_task::{directories_of_workers, end_processes_of};
 use rustix::fs::{FlockOperation, flock};
@@ -35,6 +35,7 @@ pub(super) struct WorkerDirectory {
 impl WorkerDirectory {
     /// Takes the requested directory, or one below `workers`.
     pub(super) fn take(
+        world: &World,
         name: Option<&str>,
         directory: Option<&Path>,
         workers: &Path,
@@ -43,15 +44,15 @@ impl WorkerDirectory {
             check_name(name)?;
         }
         match (directory, name) {
-            (Some(directory), name) => WorkerDirectory::open(directory, name),
-            (None, Some(name)) => WorkerDirectory::open(&workers.join(name), Some(name)),
-            (None, None) => WorkerDirectory::take_nameless(workers),
+            (Some(directory), name) => WorkerDirectory::open(world, directory, name),
+            (None, Some(name)) => WorkerDirectory::open(world, &workers.join(name), Some(name)),
+            (None, None) => WorkerDirectory::take_nameless(world, workers),
         }
     }
 
     /// Takes a free directory that an earlier daemon of this host created, or a new one. Starting three
     /// unnamed workers twice uses the same three directories.
-    fn take_nameless(workers: &Path) -> Result<WorkerDirectory, WorkerError> {
+    fn take_nameless(world: &World, workers: &Path) -> Result<WorkerDirectory, WorkerError> {
         let prefix = format!("{}-", host_name());
         let mut names = Vec::new();
         let listed = fs::read_dir(workers)
@@ -67,7 +68,7 @@ impl WorkerDirectory {
         }
         names.sort();
         for name in names {
-            match WorkerDirectory::open(&workers.join(&name), Some(&name)) {
+            match WorkerDirectory::open(world, &workers.join(&name), Some(&name)) {
                 Err(
                     WorkerError::Locked { .. }
                     | WorkerError::Mark(DirectoryMarkError::NotOurs { .. }),
@@ -75,13 +76,17 @@ impl WorkerDirectory {
                 opened => return opened,
             }
         }
-        let name = made_up_name()?;
-        WorkerDirectory::open(&workers.join(&name), Some(&name))
+        let name = made_up_name(&world.random)?;
+        WorkerDirectory::open(world, &workers.join(&name), Some(&name))
     }
 
     /// Locks a directory, creates it if it is missing, and removes what jobs of an earlier daemon left. Fails
     /// if the directory contains foreign files.
-    fn open(directory: &Path, asked: Option<&str>) -> Result<WorkerDirectory, WorkerError> {
+    fn open(
+        world: &World,
+        directory: &Path,
+        asked: Option<&str>,
+    ) -> Result<WorkerDirectory, WorkerError> {
         let absolute = std::path::absolute(directory);
         let root = absolute.map_err(WorkerError::io(format!("find {}", directory.display())))?;
         let paths = WorkerPaths::new(root);
@@ -93,8 +98,8 @@ impl WorkerDirectory {
             || made_before_marks(&paths),
         )?;
         let lock = lock(&paths)?;
-        let name = settle_name(&paths, asked)?;
-        let incarnation = random()?;
+        let name = settle_name(&world.random, &paths, asked)?;
+        let incarnation = draw(&world.random)?;
         let directory = WorkerDirectory {
             paths,
             name,
@@ -103,7 +108,7 @@ impl WorkerDirectory {
         };
         clear_jobs(&directory.paths)?;
         make(&directory.paths.logs())?;
-        write(&directory.paths.process(), &this_process()?)?;
+        write(&directory.paths.process(), &identity(world)?)?;
         write(
             &directory.paths.incarnation(),
             &format!("{incarnation:016x}\n"),
@@ -160,18 +165,21 @@ pub(super) fn is_within_sight(directory: &Path, incarnation: u64) -> bool {
 }
 
 /// Returns whether the daemon of a visible directory is also a process visible here.
-pub(super) fn is_neighbour(directory: &Path) -> bool {
+pub(super) fn is_neighbour(world: &World, directory: &Path) -> bool {
     let Ok(text) = read_regular(&WorkerPaths::new(directory).process(), LINE_BYTES_MAX) else {
         return false;
     };
     match serde_json::from_slice::<ProcessIdentity>(&text) {
-        Ok(process) => matches!(process.life(), Ok(Life::Alive)),
+        Ok(process) => matches!(world.process.life_of(&process), Ok(Life::Alive)),
         Err(_) => false,
     }
 }
 
-fn this_process() -> Result<String, WorkerError> {
-    let identity = ProcessIdentity::this().and_then(|process| Ok(serde_json::to_string(&process)?));
+fn identity(world: &World) -> Result<String, WorkerError> {
+    let identity = world
+        .process
+        .identity()
+        .and_then(|process| Ok(serde_json::to_string(&process)?));
     identity
         .map(|text| text + "\n")
         .map_err(WorkerError::io("identify this process"))
@@ -195,8 +203,8 @@ pub(super) fn host_name() -> String {
     }
 }
 
-fn made_up_name() -> Result<String, WorkerError> {
-    Ok(format!("{}-{:06x}", host_name(), random()? & 0xff_ffff))
+fn made_up_name(random: &Random) -> Result<String, WorkerError> {
+    Ok(format!("{}-{:06x}", host_name(), draw(random)? & 0xff_ffff))
 }
 
 fn is_made_up(name: &str, prefix: &str) -> bool {
@@ -206,9 +214,9 @@ fn is_made_up(name: &str, prefix: &str) -> bool {
     }
 }
 
-pub(super) fn random() -> Result<u64, WorkerError> {
-    getrandom::u64()
-        .map_err(io::Error::from)
+fn draw(random: &Random) -> Result<u64, WorkerError> {
+    random
+        .number()
         .map_err(WorkerError::io("get a random number"))
 }
 
@@ -229,7 +237,11 @@ fn is_valid_in_name(character: char) -> bool {
 }
 
 /// Settles the worker's name: requested, stored in the directory, or new. Stores it in the directory.
-fn settle_name(paths: &WorkerPaths, asked: Option<&str>) -> Result<String, WorkerError> {
+fn settle_name(
+    random: &Random,
+    paths: &WorkerPaths,
+    asked: Option<&str>,
+) -> Result<String, WorkerError> {
     match (read_name(&paths.name())?, asked) {
         (Some(found), Some(asked)) if found != asked => Err(WorkerError::OtherName {
             path: paths.root().to_owned(),
@@ -240,7 +252,7 @@ fn settle_name(paths: &WorkerPaths, asked: Option<&str>) -> Result<String, Worke
         (None, asked) => {
             let name = match asked {
                 Some(asked) => asked.to_owned(),
-                None => made_up_name()?,
+                None => made_up_name(random)?,
             };
             write(&paths.name(), &format!("{name}\n"))?;
             Ok(name)
@@ -310,7 +322,8 @@ mod tests {
     use super::*;
 
     fn take(name: Option<&str>, workers: &Path) -> Result<WorkerDirectory, String> {
-        WorkerDirectory::take(name, None, workers).map_err(|error| error.to_string())
+        WorkerDirectory::take(&World::real(), name, None, workers)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -344,7 +357,8 @@ mod tests {
     fn restart_keeps_logs_and_removes_job_files() {
         let place = tempfile::tempdir().expect("a directory");
         let directory = place.path().join("here");
-        let open = |name| WorkerDirectory::take(name, Some(&directory), place.path());
+        let open =
+            |name| WorkerDirectory::take(&World::real(), name, Some(&directory), place.path());
         let directory = open(None).expect("a directory");
         let name = directory.name.clone();
         let incarnation = directory.incarnation;
@@ -368,7 +382,9 @@ mod tests {
             directory.incarnation
         ));
         assert!(!is_within_sight(directory.paths.root(), incarnation));
-        assert!(is_neighbour(directory.paths.root()) && !is_neighbour(place.path()));
+        let world = World::real();
+        assert!(is_neighbour(&world, directory.paths.root()));
+        assert!(!is_neighbour(&world, place.path()));
     }
 
     #[test]
@@ -379,7 +395,7 @@ mod tests {
             fs::create_dir_all(directory.join(kept)).expect("made");
             fs::write(directory.join(kept).join("mine"), "").expect("written");
         }
-        let error = WorkerDirectory::take(None, Some(&directory), place.path())
+        let error = WorkerDirectory::take(&World::real(), None, Some(&directory), place.path())
             .expect_err("it is another worker's");
         assert_eq!(error.exit_status(), 2);
         assert!(
