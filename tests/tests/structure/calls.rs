@@ -41,6 +41,39 @@ const BANNED_IN_WORKERS: [&str; 6] = [
     "waitid",
 ];
 
+/// The daemons and the client take tasks, random numbers and wall-clock time from their `World`.
+const DAEMONS: [&str; 5] = [
+    "runtime/local/src/coordinator/",
+    "runtime/local/src/output/",
+    "runtime/local/src/worker/",
+    "runtime/local/src/embedded.rs",
+    "runtime/cluster/src/",
+];
+
+/// Files of the daemons that may call outside their world, with the reason.
+const OUTSIDE_WORLD: [(&str, &str); 3] = [
+    (
+        "runtime/local/src/worker/scripted.rs",
+        "is the machine of tests",
+    ),
+    (
+        "runtime/cluster/src/transport/secret.rs",
+        "creates the secret of a cluster directory, which commands do as well",
+    ),
+    (
+        "runtime/cluster/src/shuffle/",
+        "serves and fetches map output on threads",
+    ),
+];
+
+const BANNED_IN_DAEMONS: [&str; 5] = [
+    "tokio::spawn",
+    "spawn_blocking",
+    "spawn_local",
+    "getrandom",
+    "SystemTime::now",
+];
+
 /// The files that may contain unsafe code, with the reason.
 const UNSAFE_MODULES: [(&str, &str); 21] = [
     (
@@ -142,6 +175,19 @@ pub fn workers_use_seams(files: &[SourceFile]) -> Vec<Violation> {
     let is_worker = |file: &&SourceFile| WORKERS.iter().any(|folder| file.path.starts_with(folder));
     let instead = "call the traits in local/src/process and the functions in local/src/clock.rs";
     banned(files.iter().filter(is_worker), &BANNED_IN_WORKERS, instead)
+}
+
+pub fn daemons_use_world(files: &[SourceFile]) -> Vec<Violation> {
+    let is_daemon = |file: &&SourceFile| {
+        let is_outside = OUTSIDE_WORLD
+            .iter()
+            .any(|(path, _)| file.path.starts_with(path));
+        let is_for_tests = file.is_test() || file.path.ends_with("/tests.rs");
+        let in_daemon = DAEMONS.iter().any(|path| file.path.starts_with(path));
+        in_daemon && !is_outside && !is_for_tests
+    };
+    let instead = "call the World that the daemon was given";
+    banned(files.iter().filter(is_daemon), &BANNED_IN_DAEMONS, instead)
 }
 
 fn banned<'a>(
@@ -411,6 +457,32 @@ mod tests {
             workers_use_seams,
             data("fn f() { std::time::Instant::now(); }"),
         );
+    }
+
+    #[test]
+    fn daemon_calls_outside_its_world_are_found() {
+        let daemon = |path: &str, code: &str| SourceFile::sample(path, code);
+        let coordinator = "runtime/cluster/src/coordinator/sample.rs";
+        for code in [
+            "fn f() { tokio::spawn(g()); }",
+            "use tokio::task::spawn_blocking;",
+            "fn f() { getrandom::u64(); }",
+        ] {
+            check_caught(
+                daemons_use_world,
+                daemon(coordinator, code),
+                "call the World",
+            );
+        }
+        let code = "fn f(world: &World) { world.tasks.spawn(g()); }";
+        check_passes(daemons_use_world, daemon(coordinator, code));
+        let code = "fn f() { tokio::spawn(g()); }";
+        for elsewhere in [
+            "runtime/cluster/src/coordinator/tests/sample.rs",
+            "runtime/local/src/world/tasks.rs",
+        ] {
+            check_passes(daemons_use_world, daemon(elsewhere, code));
+        }
     }
 
     #[test]

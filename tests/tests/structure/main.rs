@@ -33,6 +33,10 @@ const RULES: &[Rule] = &[
         calls::workers_use_seams,
     ),
     (
+        "daemons take tasks, random numbers and the time from their world",
+        calls::daemons_use_world,
+    ),
+    (
         "a program never panics because it cannot print",
         calls::no_panicking_prints,
     ),
