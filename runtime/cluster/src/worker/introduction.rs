@@ -62,7 +62,7 @@ impl Introduction {
                 .processes
                 .spare_memory()
                 .map_or(0, |spare| spare.available),
-            process: std::process::id(),
+            process: environment.configuration.world.process.id(),
         }
     }
 }

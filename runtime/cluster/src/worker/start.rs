@@ -157,7 +157,7 @@ fn environment(
     let listing = format!("list {}", paths.logs().display());
     Ok(WorkerEnvironment {
         name: directory.name.clone(),
-        host: host_name(),
+        host: host_name(&configuration.world),
         configuration: configuration.clone(),
         secret,
         blobs: BlobStore::open(paths.blobs(), configuration.blob_bytes_max)?,

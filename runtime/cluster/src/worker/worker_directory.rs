@@ -53,7 +53,7 @@ impl WorkerDirectory {
     /// Takes a free directory that an earlier daemon of this host created, or a new one. Starting three
     /// unnamed workers twice uses the same three directories.
     fn take_nameless(world: &World, workers: &Path) -> Result<WorkerDirectory, WorkerError> {
-        let prefix = format!("{}-", host_name());
+        let prefix = format!("{}-", host_name(world));
         let mut names = Vec::new();
         let listed = fs::read_dir(workers)
             .if_there()
@@ -76,7 +76,7 @@ impl WorkerDirectory {
                 opened => return opened,
             }
         }
-        let name = made_up_name(&world.random)?;
+        let name = made_up_name(world)?;
         WorkerDirectory::open(world, &workers.join(&name), Some(&name))
     }
 
@@ -98,7 +98,7 @@ impl WorkerDirectory {
             || made_before_marks(&paths),
         )?;
         let lock = lock(&paths)?;
-        let name = settle_name(&world.random, &paths, asked)?;
+        let name = settle_name(world, &paths, asked)?;
         let incarnation = draw(&world.random)?;
         let directory = WorkerDirectory {
             paths,
@@ -186,11 +186,8 @@ fn identity(world: &World) -> Result<String, WorkerError> {
 }
 
 /// Returns this host's own name.
-pub(super) fn host_name() -> String {
-    let name = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned();
+pub(super) fn host_name(world: &World) -> String {
+    let name = world.process.host();
     let clean: String = name
         .chars()
         .filter(|character| is_valid_in_name(*character))
@@ -203,8 +200,9 @@ pub(super) fn host_name() -> String {
     }
 }
 
-fn made_up_name(random: &Random) -> Result<String, WorkerError> {
-    Ok(format!("{}-{:06x}", host_name(), draw(random)? & 0xff_ffff))
+fn made_up_name(world: &World) -> Result<String, WorkerError> {
+    let number = draw(&world.random)? & 0xff_ffff;
+    Ok(format!("{}-{number:06x}", host_name(world)))
 }
 
 fn is_made_up(name: &str, prefix: &str) -> bool {
@@ -238,7 +236,7 @@ fn is_valid_in_name(character: char) -> bool {
 
 /// Settles the worker's name: requested, stored in the directory, or new. Stores it in the directory.
 fn settle_name(
-    random: &Random,
+    world: &World,
     paths: &WorkerPaths,
     asked: Option<&str>,
 ) -> Result<String, WorkerError> {
@@ -252,7 +250,7 @@ fn settle_name(
         (None, asked) => {
             let name = match asked {
                 Some(asked) => asked.to_owned(),
-                None => made_up_name(random)?,
+                None => made_up_name(world)?,
             };
             write(&paths.name(), &format!("{name}\n"))?;
             Ok(name)

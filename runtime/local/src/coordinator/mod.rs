@@ -158,24 +158,13 @@ pub enum Check {
 }
 
 impl Check {
-    /// Returns the result of a finished check.
-    fn from_checked(
-        checked: Result<(Box<dyn OutputClaim>, Result<(), Trouble>), JoinError>,
-    ) -> Check {
-        match checked {
-            Ok((claim, Ok(()))) => Check::Done(claim),
-            Ok((claim, Err(trouble))) => Check::Failed {
-                claim: Some(claim),
-                trouble,
-            },
-            Err(error) => {
-                let what = format!("internal error: {error}");
-                let trouble = Trouble::Passing { what, away: true };
-                Check::Failed {
-                    claim: None,
-                    trouble,
-                }
-            }
+    /// Returns the result of a check that panicked, which was printed.
+    fn panicked(error: JoinError) -> Check {
+        let what = format!("internal error: {error}");
+        let trouble = Trouble::Passing { what, away: true };
+        Check::Failed {
+            claim: None,
+            trouble,
         }
     }
 }

@@ -120,24 +120,25 @@ impl Coordinator {
     /// Checks a claimed directory outside the loop. One that does not answer in time is unreachable; its claim is
     /// resumed when it answers.
     fn verify_claim(&self, job: JobId, claim: Box<dyn OutputClaim>) {
-        let mut verifying = self.world.tasks.blocking(move || {
-            let verified = claim.verify();
-            (claim, verified)
+        let mut verifying = self.world.tasks.blocking(move || match claim.verify() {
+            Ok(()) => Check::Done(claim),
+            Err(trouble) => Check::Failed {
+                claim: Some(claim),
+                trouble,
+            },
         });
         let own = Arc::clone(&self.own);
         self.world.tasks.spawn(async move {
             // If the coordinator has stopped, the next one resumes the claim.
             if let Ok(checked) = timeout(LOOK_MAX, &mut verifying).await {
-                return own(Input::Verified {
-                    job,
-                    check: Check::from_checked(checked),
-                });
+                let check = checked.unwrap_or_else(Check::panicked);
+                return own(Input::Verified { job, check });
             }
             own(Input::Verified {
                 job,
                 check: Check::Late,
             });
-            let resumed = match Check::from_checked(verifying.await) {
+            let resumed = match verifying.await.unwrap_or_else(Check::panicked) {
                 Check::Done(claim) => Ok(Resumed::Claimed(claim)),
                 Check::Failed { trouble, .. } => Err(trouble),
                 Check::Late => return,

@@ -115,7 +115,7 @@ impl Coordinator {
         let claim = ClaimMark::default();
         // Unique: the time, the process and the job.
         let token = (u128::from(self.world.clock.unix_micros()) << 64)
-            | (u128::from(std::process::id()) << 32)
+            | (u128::from(self.world.process.id()) << 32)
             | u128::from(job.0);
         let accepted = Accepted {
             job,

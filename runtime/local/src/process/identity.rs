@@ -59,6 +59,16 @@ impl ProcessIdentity {
         (&self.host, &self.boot) == (&other.host, &other.boot)
     }
 
+    /// Returns the name of its host. Many hosts may share it.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Returns its id, unique on its host while it lives.
+    pub fn id(&self) -> u32 {
+        self.process
+    }
+
     /// Returns whether it is this process.
     pub fn is_this(&self) -> bool {
         self.process == std::process::id()
@@ -90,7 +100,7 @@ impl fmt::Display for ProcessIdentity {
     }
 }
 
-fn host() -> String {
+pub(crate) fn host() -> String {
     rustix::system::uname()
         .nodename()
         .to_string_lossy()

@@ -24,6 +24,7 @@ mod threads;
 pub use control::ControlChannel;
 pub use control_groups::{ControlGroup, ControlGroups, OutOfMemory};
 pub use exit::describe_exit;
+pub(crate) use identity::host;
 pub use identity::{Life, ProcessIdentity};
 pub use interrupts::{Interrupts, is_ignored, survive_file_size_limit};
 pub use kernel::check_kernel;

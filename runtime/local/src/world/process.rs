@@ -8,7 +8,7 @@ use napreduce_protocol::{ClaimToken, lock};
 
 #[cfg(feature = "simulated")]
 use super::Node;
-use crate::process::{Life, ProcessIdentity};
+use crate::process::{Life, ProcessIdentity, host};
 
 /// The claims that this process holds.
 static HELD: Mutex<BTreeSet<ClaimToken>> = Mutex::new(BTreeSet::new());
@@ -49,6 +49,24 @@ impl Process {
             Source::System => ProcessIdentity::this(),
             #[cfg(feature = "simulated")]
             Source::Node(node) => Ok(node.identity()),
+        }
+    }
+
+    /// Returns the name of its host.
+    pub fn host(&self) -> String {
+        match &self.source {
+            Source::System => host(),
+            #[cfg(feature = "simulated")]
+            Source::Node(node) => node.identity().host().to_owned(),
+        }
+    }
+
+    /// Returns its process id.
+    pub fn id(&self) -> u32 {
+        match &self.source {
+            Source::System => std::process::id(),
+            #[cfg(feature = "simulated")]
+            Source::Node(node) => node.identity().id(),
         }
     }
 

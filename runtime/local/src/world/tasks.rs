@@ -126,3 +126,22 @@ impl Tasks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Node, World};
+
+    #[tokio::test]
+    async fn task_on_thread_returns_its_output_or_panic() {
+        let simulated = Node::new("a", 1, 0).world();
+        for tasks in [World::real().tasks, simulated.tasks] {
+            let own = tasks.clone();
+            let nested = async move { own.blocking(|| 7).await.expect("no panic") };
+            let ended = tasks.spawn_on_thread("test", nested).expect("a thread");
+            assert_eq!(ended.await, Ok(7));
+            let failing = async { panic!("as the test wants") };
+            let ended = tasks.spawn_on_thread("test", failing).expect("a thread");
+            let _: tokio::sync::oneshot::error::RecvError = ended.await.expect_err("it panicked");
+        }
+    }
+}
