@@ -1,13 +1,12 @@
 //! The mark file of a directory used by napreduce. Daemons remove and replace files in their directories, so
 //! a non-empty directory without a mark is refused.
 
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use napreduce_engine::listed;
-use napreduce_protocol::{IoResult, read_regular};
-use rustix::fs::{FlockOperation, flock};
+use napreduce_local::world::disk::{Disk, Replacement};
+use napreduce_protocol::IoResult;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -18,6 +17,8 @@ const UNFINISHED: &str = "napreduce.json.new";
 /// Version of the mark's format.
 const VERSION: u32 = 1;
 const MARK_BYTES_MAX: u64 = 4096;
+/// The permissions of the mark, before the process's mask.
+const MARK_MODE: u32 = 0o666;
 
 listed! {
     /// The purpose of a directory.
@@ -112,15 +113,15 @@ struct Mark {
 /// `foreign` returns whether a name is a foreign file; `made_before` whether a version without marks created
 /// the directory.
 pub(crate) fn take_directory(
+    disk: &dyn Disk,
     path: &Path,
     kind: DirectoryKind,
     foreign: impl Fn(&str) -> bool,
     made_before: impl Fn() -> bool,
 ) -> Result<(), DirectoryMarkError> {
-    let directory = File::open(path).map_err(DirectoryMarkError::io("open", path))?;
     // Serializes two daemons. On a file system without locks both write the same text.
-    let _ = flock(&directory, FlockOperation::LockExclusive);
-    if let Some(is) = read(path)? {
+    let _lock = disk.lock_directory(path);
+    if let Some(is) = read(disk, path)? {
         if is != kind {
             return Err(DirectoryMarkError::OfAnotherKind {
                 path: path.to_owned(),
@@ -131,12 +132,11 @@ pub(crate) fn take_directory(
         return Ok(());
     }
     let mut others = Vec::new();
-    for entry in fs::read_dir(path).map_err(DirectoryMarkError::io("list", path))? {
-        let name = entry
-            .map_err(DirectoryMarkError::io("list", path))?
-            .file_name()
-            .to_string_lossy()
-            .into_owned();
+    for name in disk
+        .list(path)
+        .map_err(DirectoryMarkError::io("list", path))?
+    {
+        let name = name.to_string_lossy().into_owned();
         if name != UNFINISHED && foreign(&name) {
             others.push(name);
         }
@@ -150,16 +150,17 @@ pub(crate) fn take_directory(
             found,
         });
     }
-    write(path, kind).map_err(DirectoryMarkError::io("mark", path))
+    write(disk, path, kind).map_err(DirectoryMarkError::io("mark", path))
 }
 
-fn read(path: &Path) -> Result<Option<DirectoryKind>, DirectoryMarkError> {
+fn read(disk: &dyn Disk, path: &Path) -> Result<Option<DirectoryKind>, DirectoryMarkError> {
     let path = path.join(MARK);
     let unknown = |reason| DirectoryMarkError::Unknown {
         path: path.clone(),
         reason,
     };
-    let Some(text) = read_regular(&path, MARK_BYTES_MAX)
+    let Some(text) = disk
+        .read(&path, MARK_BYTES_MAX)
         .if_there()
         .map_err(DirectoryMarkError::io("read", &path))?
     else {
@@ -174,22 +175,31 @@ fn read(path: &Path) -> Result<Option<DirectoryKind>, DirectoryMarkError> {
     }
 }
 
-fn write(path: &Path, kind: DirectoryKind) -> io::Result<()> {
-    let unfinished = path.join(UNFINISHED);
+fn write(disk: &dyn Disk, path: &Path, kind: DirectoryKind) -> io::Result<()> {
     let text = serde_json::to_string(&Mark {
         version: VERSION,
         directory: kind,
     })?;
-    fs::write(&unfinished, text + "\n")?;
-    fs::rename(&unfinished, path.join(MARK))
+    let text = text + "\n";
+    let replacement = Replacement {
+        unfinished: &path.join(UNFINISHED),
+        content: text.as_bytes(),
+        mode: MARK_MODE,
+    };
+    disk.replace(&path.join(MARK), &replacement)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use napreduce_local::world::disk::RealDisk;
+
     use super::*;
 
     fn take(path: &Path, kind: DirectoryKind) -> Result<(), String> {
         take_directory(
+            &RealDisk,
             path,
             kind,
             |name| name != "harmless",

@@ -60,8 +60,8 @@ pub use preemptions::{PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSu
 pub use progress::{JobProgress, PhaseProgress};
 pub use queues::{QueueListing, QueueSlots, QueueSummary, SlotsWanted};
 pub use regular_file::{
-    open_named, open_regular, open_regular_with, read_named_text, read_regular, read_text,
-    sync_parent,
+    open_named, open_regular, open_regular_with, read_bounded, read_named_text, read_regular,
+    read_text, sync_parent,
 };
 pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use samples::{ClusterSample, ClusterWindow, QueueSample, WorkerSample};

@@ -117,7 +117,12 @@ pub fn read_text(from: impl Read, bytes_max: u64) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-fn read_bounded(from: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
+/// Reads at most `bytes_max` bytes to their end.
+///
+/// # Errors
+///
+/// Errors of the reader, and [`io::ErrorKind::InvalidInput`] for more bytes.
+pub fn read_bounded(from: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(bytes_max.saturating_add(1))
         .read_to_end(&mut bytes)?;

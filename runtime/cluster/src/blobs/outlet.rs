@@ -1,6 +1,5 @@
 //! Reads a file as chunks for sending, outside the task that sends. A bounded channel keeps it close to the sender.
 
-use std::fs::File;
 use std::io::{self, Read};
 
 use napreduce_local::world::Tasks;
@@ -14,7 +13,7 @@ const CHUNKS_WAITING_MAX: usize = 2;
 /// Returns the first `length` bytes of a file in chunks; a shorter file ends with an error.
 pub(crate) fn chunks_of(
     tasks: &Tasks,
-    mut file: File,
+    mut file: impl Read + Send + 'static,
     length: u64,
 ) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = channel(CHUNKS_WAITING_MAX);

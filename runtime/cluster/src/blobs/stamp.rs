@@ -1,9 +1,9 @@
 //! File system metadata that shows whether a file was changed or replaced.
 
-use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use napreduce_local::world::disk::{Disk, FileStat, Links};
 
 /// A file's identity at one moment. Unlike the modification time, the change time cannot be set by users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,18 +17,19 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     /// Stamps the file at `path` without following links.
-    pub(crate) fn at(path: &Path) -> io::Result<Stamp> {
-        fs::symlink_metadata(path).map(|metadata| Stamp::from_metadata(&metadata))
+    pub(crate) fn at(disk: &dyn Disk, path: &Path) -> io::Result<Stamp> {
+        Ok(Stamp::from(disk.stat(path, Links::NotFollowed)?))
     }
+}
 
-    /// Stamps an open or listed file.
-    pub(crate) fn from_metadata(metadata: &Metadata) -> Stamp {
+impl From<FileStat> for Stamp {
+    fn from(stat: FileStat) -> Stamp {
         Stamp {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            length: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            device: stat.device,
+            inode: stat.inode,
+            length: stat.bytes,
+            modified: stat.modified,
+            changed: stat.changed,
         }
     }
 }

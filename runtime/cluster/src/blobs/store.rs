@@ -2,13 +2,12 @@
 //! directory must not be shared between processes.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use napreduce_protocol::{Blob, Digest, IoResult, lock, open_regular, sync_parent};
+use napreduce_local::world::disk::{Disk, DiskFile, Links, Opening};
+use napreduce_protocol::{Blob, Digest, IoResult, lock};
 
 use super::stamp::Stamp;
 use super::writer::{BlobWriter, MODE, UNFINISHED};
@@ -20,6 +19,7 @@ const UNFINISHED_MAX: usize = 2;
 /// The blobs of a coordinator or a worker.
 #[derive(Debug)]
 pub(crate) struct BlobStore {
+    disk: Arc<dyn Disk>,
     directory: PathBuf,
     bytes_max: u64,
     index: Mutex<Index>,
@@ -50,14 +50,16 @@ struct StoredBlob {
 impl BlobStore {
     /// Opens a directory, creating it if it is missing; removes unfinished files of an earlier process.
     pub(crate) fn open(
+        disk: Arc<dyn Disk>,
         directory: impl Into<PathBuf>,
         bytes_max: u64,
     ) -> Result<Arc<BlobStore>, BlobError> {
         let directory = directory.into();
-        create(&directory)?;
-        let index = scan(&directory)
+        create(&*disk, &directory)?;
+        let index = scan(&*disk, &directory)
             .map_err(|error| BlobError::io(format!("list {}", directory.display()), error))?;
         Ok(Arc::new(BlobStore {
+            disk,
             directory,
             bytes_max,
             index: Mutex::new(index),
@@ -85,7 +87,8 @@ impl BlobStore {
             store: Arc::clone(self),
             digest,
         };
-        let as_verified = verified.is_some() && Stamp::at(&self.path(digest)).ok() == verified;
+        let now = Stamp::at(self.disk(), &self.path(digest)).ok();
+        let as_verified = verified.is_some() && now == verified;
         if as_verified || self.verify(digest)? {
             Ok(Some(pinned))
         } else {
@@ -96,7 +99,7 @@ impl BlobStore {
     /// Starts to write a blob and reserves its bytes.
     pub(crate) fn writer(self: &Arc<Self>, blob: Blob) -> Result<BlobWriter, BlobError> {
         // Others may have removed it.
-        create(&self.directory)?;
+        create(self.disk(), &self.directory)?;
         let number = {
             let mut index = self.index();
             self.make_room(&mut index, blob)?;
@@ -141,8 +144,13 @@ impl BlobStore {
         while index.unfinished.len() > UNFINISHED_MAX {
             let (_, oldest) = index.unfinished.remove(0);
             // A leftover is removed when the store is next opened.
-            let _ = fs::remove_file(oldest);
+            let _ = self.disk.remove_file(&oldest);
         }
+    }
+
+    /// The disk of the directory.
+    pub(super) fn disk(&self) -> &dyn Disk {
+        &*self.disk
     }
 
     /// The path of a blob, stored or not.
@@ -160,10 +168,10 @@ impl BlobStore {
         // Under the lock, so that evicting an older copy cannot remove this one.
         let mut index = self.index();
         let path = self.path(blob.digest);
-        fs::rename(unfinished, &path)?;
+        self.disk.rename(unfinished, &path)?;
         // The journal may say from now on that the blob is here.
-        sync_parent(&path)?;
-        let verified = Some(Stamp::at(&path)?);
+        self.disk.sync_directory(&self.directory)?;
+        let verified = Some(Stamp::at(self.disk(), &path)?);
         index.uses += 1;
         let used = index.uses;
         let fresh = StoredBlob {
@@ -233,7 +241,7 @@ impl BlobStore {
 
     fn remove_file(&self, digest: Digest) -> Result<(), BlobError> {
         let path = self.path(digest);
-        let removed = fs::remove_file(&path).if_there().map(drop);
+        let removed = self.disk.remove_file(&path).if_there().map(drop);
         removed.map_err(|error| BlobError::io(format!("remove {}", path.display()), error))
     }
 
@@ -241,9 +249,9 @@ impl BlobStore {
     fn verify(&self, digest: Digest) -> Result<bool, BlobError> {
         let path = self.path(digest);
         let failed = |error| BlobError::io(format!("read {}", path.display()), error);
-        let intact = verified_stamp(&path, digest).map_err(failed)?;
+        let intact = verified_stamp(self.disk(), &path, digest).map_err(failed)?;
         let mut index = self.index();
-        let now = Stamp::at(&path).ok();
+        let now = Stamp::at(self.disk(), &path).ok();
         match index.blobs.get_mut(&digest) {
             Some(stored) if intact.is_some() && intact == now => {
                 stored.verified = now;
@@ -273,50 +281,41 @@ impl BlobStore {
 }
 
 /// Creates the directory if it is missing.
-fn create(directory: &Path) -> Result<(), BlobError> {
-    let made = DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory);
+fn create(disk: &dyn Disk, directory: &Path) -> Result<(), BlobError> {
+    let made = disk.make_directories(directory, 0o700);
     made.map_err(|error| BlobError::io(format!("create {}", directory.display()), error))
 }
 
 /// Returns the file's stamp if its content matches the digest. Restricts its permissions to read and execute
 /// by the owner.
-fn verified_stamp(path: &Path, digest: Digest) -> io::Result<Option<Stamp>> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+fn verified_stamp(disk: &dyn Disk, path: &Path, digest: Digest) -> io::Result<Option<Stamp>> {
+    let mut file = match disk.open(path, Opening::Read) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // A symbolic link.
-        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Ok(None),
+        // It is not a regular file.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
         Err(error) => return Err(error),
     };
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Ok(None);
+    if file.stat()?.mode & 0o777 != MODE {
+        file.set_mode(MODE)?;
     }
-    if metadata.permissions().mode() & 0o777 != MODE {
-        file.set_permissions(Permissions::from_mode(MODE))?;
-    }
-    let before = Stamp::from_metadata(&file.metadata()?);
-    let (found, _) = digest_of(&file)?;
-    let after = Stamp::from_metadata(&file.metadata()?);
+    let before = Stamp::from(file.stat()?);
+    let (found, _) = digest_of(&mut file)?;
+    let after = Stamp::from(file.stat()?);
     Ok((found == digest && before == after).then_some(after))
 }
 
 /// Indexes the directory's files in the order in which they were written.
-fn scan(directory: &Path) -> io::Result<Index> {
+fn scan(disk: &dyn Disk, directory: &Path) -> io::Result<Index> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let name = entry.file_name();
+    for name in disk.list(directory)? {
+        let path = directory.join(&name);
         let name = name.to_string_lossy();
         if name.ends_with(UNFINISHED) {
-            fs::remove_file(entry.path())?;
+            disk.remove_file(&path)?;
         } else if let Ok(digest) = name.parse::<Digest>() {
-            let metadata = entry.metadata()?;
-            found.push((metadata.modified()?, digest, metadata.len()));
+            let stat = disk.stat(&path, Links::NotFollowed)?;
+            found.push((stat.modified, digest, stat.bytes));
         }
     }
     found.sort();
@@ -360,15 +359,19 @@ impl PinnedBlob {
             .blobs
             .get(&self.digest)
             .and_then(|stored| stored.verified);
-        verified.is_some() && Stamp::at(&self.path()).ok() == verified
+        verified.is_some() && Stamp::at(self.store.disk(), &self.path()).ok() == verified
     }
 
     /// Opens the file; returns it and its length. Blocking.
-    pub(crate) fn open(&self) -> Result<(File, u64), BlobError> {
+    pub(crate) fn open(&self) -> Result<(Box<dyn DiskFile>, u64), BlobError> {
         let path = self.path();
-        let opened = open_regular(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
-        let (length, file) =
-            opened.map_err(|error| BlobError::io(format!("read {}", path.display()), error))?;
+        let failed = |error| BlobError::io(format!("read {}", path.display()), error);
+        let file = self
+            .store
+            .disk()
+            .open(&path, Opening::Read)
+            .map_err(failed)?;
+        let length = file.stat().map_err(failed)?.bytes;
         Ok((file, length))
     }
 }

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use napreduce_local::world::World;
+use napreduce_local::world::disk::RealDisk;
 use napreduce_protocol::Blob;
 use tempfile::TempDir;
 
@@ -23,14 +24,16 @@ fn blob(content: &[u8]) -> Blob {
 impl Scene {
     fn new(bytes_max: u64) -> Scene {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let store = BlobStore::open(folder.path().join("blobs"), bytes_max).expect("a store");
+        let store = BlobStore::open(Arc::new(RealDisk), folder.path().join("blobs"), bytes_max)
+            .expect("a store");
         Scene { folder, store }
     }
 
     fn reopen(self, bytes_max: u64) -> Scene {
         let Scene { folder, store } = self;
         drop(store);
-        let store = BlobStore::open(folder.path().join("blobs"), bytes_max).expect("a store");
+        let store = BlobStore::open(Arc::new(RealDisk), folder.path().join("blobs"), bytes_max)
+            .expect("a store");
         Scene { folder, store }
     }
 
@@ -189,7 +192,7 @@ fn concurrent_writers_of_one_blob_all_succeed() {
 fn writer_makes_removed_directory_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let directory = folder.path().join("blobs");
-    let store = BlobStore::open(&directory, 100).expect("a store");
+    let store = BlobStore::open(Arc::new(RealDisk), &directory, 100).expect("a store");
     fs::remove_dir(&directory).expect("it is empty");
     let mut writer = store.writer(blob(b"two")).expect("a writer");
     writer.write(b"two").expect("written");

@@ -1,14 +1,13 @@
 //! Writes a blob to a temporary file, which is renamed once its length and digest are verified. If the sender's
 //! connection breaks, the file can be kept, and the next writer of the blob continues it.
 
-use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use napreduce_local::world::Tasks;
-use napreduce_protocol::{Blob, Digest, open_regular_with};
+use napreduce_local::world::disk::{DiskFile, Opening};
+use napreduce_protocol::{Blob, Digest};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
@@ -33,7 +32,7 @@ pub(crate) struct BlobWriter {
     store: Arc<BlobStore>,
     blob: Blob,
     unfinished: PathBuf,
-    file: Option<File>,
+    file: Option<Box<dyn DiskFile>>,
     hasher: Sha256,
     written: u64,
     /// The unfinished file stays for the next writer.
@@ -57,9 +56,10 @@ impl BlobWriter {
             written: 0,
             is_kept: false,
         };
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(UNFINISHED_MODE);
-        let opened = options.open(&writer.unfinished);
+        let opening = Opening::CreateNew {
+            mode: UNFINISHED_MODE,
+        };
+        let opened = writer.store.disk().open(&writer.unfinished, opening);
         writer.file = Some(opened.map_err(|error| writer.io("create", error))?);
         Ok(writer)
     }
@@ -88,9 +88,7 @@ impl BlobWriter {
 
     /// Opens the unfinished file and reads it to its end, where writing continues.
     fn take_in(&mut self) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true);
-        let mut file = open_regular_with(&options, &self.unfinished)?;
+        let mut file = self.store.disk().open(&self.unfinished, Opening::Change)?;
         let mut bytes = vec![0; READ_BYTES];
         loop {
             let count = file.read(&mut bytes)?;
@@ -141,7 +139,7 @@ impl BlobWriter {
         }
         // Closed before the rename: a file open for writing cannot be executed.
         let synced = self.file.take().map_or(Ok(()), |file| {
-            file.set_permissions(Permissions::from_mode(MODE))?;
+            file.set_mode(MODE)?;
             file.sync_data()
         });
         let added = synced.and_then(|()| self.store.add(self.blob, &self.unfinished));
@@ -171,7 +169,7 @@ impl Drop for BlobWriter {
         self.store.release(self.blob.bytes);
         if !self.is_kept {
             // Fails if the file has become a blob. Any other leftover is removed when the store is next opened.
-            let _ = fs::remove_file(&self.unfinished);
+            let _ = self.store.disk().remove_file(&self.unfinished);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use napreduce_local::world::disk::RealDisk;
 use napreduce_protocol::Secret;
 
 use super::ClientError;
@@ -74,7 +75,7 @@ impl ClusterPlace {
                  --secret-file or {SECRET_VARIABLE}"
             ))
         })?;
-        let secret = read_secret(&file).map_err(ClusterDirectoryError::from)?;
+        let secret = read_secret(&RealDisk, &file).map_err(ClusterDirectoryError::from)?;
         Ok(ClusterPlace::Address {
             address: address.to_owned(),
             secret,

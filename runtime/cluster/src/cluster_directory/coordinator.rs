@@ -1,14 +1,13 @@
 //! The record of a cluster directory's coordinator, `coordinator.json`. It outlives a killed coordinator, and
 //! the next one replaces it.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use napreduce_local::world::Clock;
-use napreduce_protocol::{IoResult, read_regular, sync_parent};
+use napreduce_local::world::disk::Replacement;
+use napreduce_protocol::IoResult;
 use serde::{Deserialize, Serialize};
 
 use super::error::ClusterDirectoryError;
@@ -49,13 +48,14 @@ impl ClusterDirectory {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started: clock.unix_micros() / 1_000_000,
         };
-        replace(&path, &record).map_err(ClusterDirectoryError::io("write", path))
+        self.replace_record(&path, &record)
+            .map_err(ClusterDirectoryError::io("write", path))
     }
 
     /// Removes the record when the coordinator ends normally.
     pub fn withdraw_coordinator(&self) -> Result<(), ClusterDirectoryError> {
         let path = self.coordinator_file();
-        let removed = fs::remove_file(&path).if_there().map(drop);
+        let removed = self.disk().remove_file(&path).if_there().map(drop);
         removed.map_err(ClusterDirectoryError::io("remove", path))
     }
 
@@ -67,7 +67,9 @@ impl ClusterDirectory {
     /// Returns the record of the last started coordinator.
     pub fn coordinator(&self) -> Result<CoordinatorRecord, ClusterDirectoryError> {
         let path = self.coordinator_file();
-        let found = read_regular(&path, RECORD_BYTES_MAX)
+        let found = self
+            .disk()
+            .read(&path, RECORD_BYTES_MAX)
             .if_there()
             .map_err(ClusterDirectoryError::io("read", &path))?;
         let absent = || ClusterDirectoryError::NoCoordinator {
@@ -80,21 +82,16 @@ impl ClusterDirectory {
         };
         serde_json::from_slice(&bytes).map_err(damaged)
     }
-}
 
-/// Replaces the record atomically. Only the lock's holder writes, so one temporary name suffices.
-fn replace(path: &Path, record: &CoordinatorRecord) -> io::Result<()> {
-    let unfinished = path.with_extension("json.new");
-    let mut text = serde_json::to_vec_pretty(record)?;
-    text.push(b'\n');
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&unfinished)?;
-    file.write_all(&text)?;
-    file.sync_all()?;
-    fs::rename(&unfinished, path)?;
-    sync_parent(path)
+    /// Replaces the record. Only the lock's holder writes, so one temporary name suffices.
+    fn replace_record(&self, path: &Path, record: &CoordinatorRecord) -> io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(record)?;
+        text.push(b'\n');
+        let replacement = Replacement {
+            unfinished: &path.with_extension("json.new"),
+            content: &text,
+            mode: 0o600,
+        };
+        self.disk().replace(path, &replacement)
+    }
 }

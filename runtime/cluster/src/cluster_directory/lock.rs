@@ -1,16 +1,16 @@
 //! Locks on a cluster directory: at most one coordinator and one `nap up`. The lock files contain the
 //! holder's process id. The kernel releases a lock when its process ends; leftover content is harmless.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use napreduce_protocol::{IoResult, open_regular_with, read_regular};
+use napreduce_local::world::disk::{Disk, DiskFile, FileLock, Opening};
+use napreduce_protocol::{IoResult, read_regular};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, test_kill_process};
 
@@ -23,7 +23,7 @@ const PID_BYTES_MAX: u64 = 64;
 /// A lock, held while this value lives; the kernel releases it when the process ends.
 #[derive(Debug)]
 pub struct DirectoryLock {
-    file: File,
+    file: Box<dyn DiskFile>,
 }
 
 impl Drop for DirectoryLock {
@@ -127,7 +127,7 @@ fn has_open(pid: Pid, path: &Path) -> bool {
 impl ClusterDirectory {
     /// Makes this process the only coordinator of the directory.
     pub fn lock_coordinator(&self) -> Result<DirectoryLock, ClusterDirectoryError> {
-        let pid = match take(&self.coordinator_lock_file())? {
+        let pid = match take(&**self.disk(), &self.coordinator_lock_file())? {
             Taken::Ours(lock) => return Ok(lock),
             Taken::HeldBy(pid) => pid,
         };
@@ -146,7 +146,7 @@ impl ClusterDirectory {
 
     /// Makes this process the only `nap up` of the directory.
     pub fn lock_up(&self) -> Result<DirectoryLock, ClusterDirectoryError> {
-        let running = match take(&self.up_lock_file())? {
+        let running = match take(&**self.disk(), &self.up_lock_file())? {
             Taken::Ours(lock) => return Ok(lock),
             Taken::HeldBy(Some(pid)) => format!("process {pid}"),
             Taken::HeldBy(None) => "just starting".to_owned(),
@@ -178,7 +178,7 @@ impl ClusterDirectory {
     /// the lock itself, which would disturb a process that takes it at the same time.
     pub(crate) fn is_held(&self) -> bool {
         for path in [self.up_lock_file(), self.coordinator_lock_file()] {
-            let Ok(bytes) = read_regular(&path, PID_BYTES_MAX) else {
+            let Ok(bytes) = self.disk().read(&path, PID_BYTES_MAX) else {
                 continue;
             };
             // Empty while no process holds it.
@@ -202,31 +202,26 @@ enum Taken {
     HeldBy(Option<u32>),
 }
 
-fn take(path: &Path) -> Result<Taken, ClusterDirectoryError> {
-    let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600);
-    let mut file =
-        open_regular_with(&options, path).map_err(ClusterDirectoryError::io("open", path))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {
+fn take(disk: &dyn Disk, path: &Path) -> Result<Taken, ClusterDirectoryError> {
+    let mut file = disk
+        .open(path, Opening::CreateOrChange { mode: 0o600 })
+        .map_err(ClusterDirectoryError::io("open", path))?;
+    match file
+        .lock()
+        .map_err(ClusterDirectoryError::io("lock", path))?
+    {
+        FileLock::Taken => {
             let written = file.set_len(0).and_then(|()| file.rewind());
             let written = written.and_then(|()| writeln!(file, "{}", std::process::id()));
             written.map_err(ClusterDirectoryError::io("write", path))?;
             Ok(Taken::Ours(DirectoryLock { file }))
         }
-        Err(Errno::WOULDBLOCK) => {
+        FileLock::HeldBy(_) => {
             let mut text = String::new();
-            (&file)
-                .take(PID_BYTES_MAX)
+            file.take(PID_BYTES_MAX)
                 .read_to_string(&mut text)
                 .map_err(ClusterDirectoryError::io("read", path))?;
             Ok(Taken::HeldBy(text.trim().parse().ok()))
         }
-        Err(error) => Err(ClusterDirectoryError::io("lock", path)(error.into())),
     }
 }

@@ -1,11 +1,11 @@
 //! Locates a cluster directory, checks that it is private, and defines its layout.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use napreduce_local::world::disk::{Disk, FileKind, Links, RealDisk};
 use napreduce_protocol::Secret;
 
 use super::error::ClusterDirectoryError;
@@ -17,10 +17,15 @@ const MODE: u32 = 0o700;
 /// which have their own marks.
 const WELCOME: [&str; 2] = ["napreduce.toml", "workers"];
 
+/// The permissions of missing parents, before the process's mask.
+const PARENT_MODE: u32 = 0o777;
+
 /// The directory of a cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ClusterDirectory {
     path: PathBuf,
+    /// The disk that contains it.
+    disk: Arc<dyn Disk>,
 }
 
 impl ClusterDirectory {
@@ -53,16 +58,22 @@ impl ClusterDirectory {
             .ok_or(ClusterDirectoryError::Nowhere)?;
         let absolute = std::path::absolute(&path);
         let path = absolute.map_err(ClusterDirectoryError::io("find cluster directory", path))?;
-        Ok(ClusterDirectory { path })
+        Ok(ClusterDirectory::on_disk(Arc::new(RealDisk), path))
+    }
+
+    /// Returns the directory at an absolute path of a disk.
+    pub fn on_disk(disk: Arc<dyn Disk>, path: PathBuf) -> ClusterDirectory {
+        ClusterDirectory { path, disk }
     }
 
     /// Creates the directory and its secret unless they exist. Fails if the directory contains foreign files.
     pub fn create(&self) -> Result<Secret, ClusterDirectoryError> {
         if let Some(parent) = self.path.parent() {
-            fs::create_dir_all(parent)
+            self.disk
+                .make_directories(parent, PARENT_MODE)
                 .map_err(ClusterDirectoryError::io("make directory", parent))?;
         }
-        match DirBuilder::new().mode(MODE).create(&self.path) {
+        match self.disk.make_directory(&self.path, MODE) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.close_if_empty()?,
             Err(error) => {
@@ -74,38 +85,41 @@ impl ClusterDirectory {
         }
         self.check()?;
         // Versions without marks left a secret.
-        let made_before = || read_secret(&self.secret_file()).is_ok();
+        let made_before = || read_secret(&*self.disk, &self.secret_file()).is_ok();
         take_directory(
+            &*self.disk,
             &self.path,
             DirectoryKind::Cluster,
             |name| !WELCOME.contains(&name),
             made_before,
         )?;
-        Ok(read_or_create_secret(&self.secret_file())?)
+        Ok(read_or_create_secret(&*self.disk, &self.secret_file())?)
     }
 
     /// Reads the cluster's secret.
     pub fn secret(&self) -> Result<Secret, ClusterDirectoryError> {
         self.check()?;
-        Ok(read_secret(&self.secret_file())?)
+        Ok(read_secret(&*self.disk, &self.secret_file())?)
     }
 
     /// Makes an empty directory of this user private, such as one created with `mkdir`.
     fn close_if_empty(&self) -> Result<(), ClusterDirectoryError> {
-        let metadata = fs::metadata(&self.path).map_err(ClusterDirectoryError::io(
+        let found = self.disk.stat(&self.path, Links::Followed);
+        let found = found.map_err(ClusterDirectoryError::io(
             "inspect cluster directory",
             &self.path,
         ))?;
         // A foreign owner is reported by the check, as the more helpful error.
-        if metadata.uid() != rustix::process::geteuid().as_raw() {
+        if found.owner != rustix::process::geteuid().as_raw() {
             return Ok(());
         }
-        let mut entries = fs::read_dir(&self.path).map_err(ClusterDirectoryError::io(
+        let names = self.disk.list(&self.path);
+        let names = names.map_err(ClusterDirectoryError::io(
             "read cluster directory",
             &self.path,
         ))?;
-        if entries.next().is_none() {
-            let closed = fs::set_permissions(&self.path, Permissions::from_mode(MODE));
+        if names.is_empty() {
+            let closed = self.disk.set_mode(&self.path, MODE);
             closed.map_err(ClusterDirectoryError::io(
                 "restrict access to cluster directory",
                 &self.path,
@@ -118,8 +132,8 @@ impl ClusterDirectory {
     pub fn check(&self) -> Result<(), ClusterDirectoryError> {
         let path = self.path.clone();
         let user = rustix::process::geteuid().as_raw();
-        let metadata = match fs::metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => metadata,
+        let found = match self.disk.stat(&path, Links::Followed) {
+            Ok(found) if found.kind == FileKind::Directory => found,
             Ok(_) => {
                 return Err(ClusterDirectoryError::io("use", path)(
                     io::ErrorKind::NotADirectory.into(),
@@ -135,14 +149,14 @@ impl ClusterDirectory {
                 });
             }
         };
-        if metadata.uid() != user {
+        if found.owner != user {
             return Err(ClusterDirectoryError::OfAnother {
                 path,
-                owner: metadata.uid(),
+                owner: found.owner,
                 user,
             });
         }
-        let mode = metadata.mode() & 0o7777;
+        let mode = found.mode;
         if mode & 0o077 != 0 {
             return Err(ClusterDirectoryError::Exposed { path, mode });
         }
@@ -155,8 +169,14 @@ impl ClusterDirectory {
             .path
             .ancestors()
             .skip(1)
-            .find_map(|parent| fs::metadata(parent).ok())?;
-        (seen.uid() != user && seen.mode() & 0o001 == 0).then(|| seen.uid())
+            .find_map(|parent| self.disk.stat(parent, Links::Followed).ok())?;
+        let is_closed = seen.owner != user && seen.mode & 0o001 == 0;
+        is_closed.then_some(seen.owner)
+    }
+
+    /// The disk that contains it.
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
     }
 
     pub fn path(&self) -> &Path {

@@ -2,22 +2,26 @@
 //! separately and may have been dropped. A lost file only prevents rerunning its job, so none is synced.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use napreduce_engine::{JobChange, JobId};
 use napreduce_local::coordinator::Accepted;
-use napreduce_protocol::{IoResult, read_regular};
+use napreduce_local::world::disk::{Disk, Links, Opening};
+use napreduce_protocol::IoResult;
 
 use super::ClusterCoordinator;
 use super::refusal::Refusal;
 use super::requests::Reply;
+use crate::cluster_directory::ClusterDirectory;
 
 /// Limits on the number and bytes of definitions; the oldest are removed first.
 const KEPT_MAX: usize = 1_000;
 const BYTES_MAX: u64 = 256 << 20;
+/// The permissions of definitions and of their directory, before the process's mask.
+const MODE: u32 = 0o666;
+const DIRECTORY_MODE: u32 = 0o777;
 
 impl ClusterCoordinator {
     /// Answers with a job's definition, even if the job has ended.
@@ -29,7 +33,7 @@ impl ClusterCoordinator {
         let is_known = self.history.has(job);
         let tasks = &self.configuration.world.tasks;
         tasks.blocking(move || {
-            reply.send(match read(&definitions.folder, job) {
+            reply.send(match definitions.read(job) {
                 Err(_) if !is_known => Err(Refusal::NoSuchJob(job)),
                 read => read,
             });
@@ -40,6 +44,7 @@ impl ClusterCoordinator {
 /// The definitions of a cluster directory.
 #[derive(Debug)]
 pub(super) struct Definitions {
+    disk: Arc<dyn Disk>,
     folder: PathBuf,
     /// Listed on first use: listing a thousand files takes longer than everything else at a job's end.
     kept: Mutex<Option<StoredDefinitions>>,
@@ -53,9 +58,10 @@ struct StoredDefinitions {
 }
 
 impl Definitions {
-    pub(super) fn new(cluster: &Path) -> Definitions {
+    pub(super) fn new(cluster: &ClusterDirectory) -> Definitions {
         Definitions {
-            folder: cluster.join("coordinator/definitions"),
+            disk: Arc::clone(cluster.disk()),
+            folder: cluster.coordinator_directory().join("definitions"),
             kept: Mutex::default(),
         }
     }
@@ -70,36 +76,59 @@ impl Definitions {
             kept
         });
         if kept.is_none() {
-            fs::create_dir_all(&self.folder)?;
-            *kept = Some(StoredDefinitions::list(&self.folder)?);
+            self.disk.make_directories(&self.folder, DIRECTORY_MODE)?;
+            *kept = Some(StoredDefinitions::list(&*self.disk, &self.folder)?);
         }
         let path = file(&self.folder, accepted.job);
         let unfinished = path.with_extension("unfinished");
-        fs::write(&unfinished, &definition)?;
-        fs::rename(&unfinished, &path)?;
+        let opening = Opening::CreateOrEmpty { mode: MODE };
+        self.disk
+            .open(&unfinished, opening)?
+            .write_all(&definition)?;
+        self.disk.rename(&unfinished, &path)?;
         let Some(kept) = kept.as_mut() else {
             return Ok(());
         };
         kept.add(accepted.job, definition.len() as u64);
         while let Some(oldest) = kept.too_much() {
-            fs::remove_file(file(&self.folder, oldest)).if_there()?;
+            self.disk
+                .remove_file(&file(&self.folder, oldest))
+                .if_there()?;
             kept.forget(oldest);
         }
         Ok(())
     }
+
+    fn read(&self, job: JobId) -> Result<Box<Accepted>, Refusal> {
+        let path = file(&self.folder, job);
+        let text = self.disk.read(&path, BYTES_MAX);
+        let text = text.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Refusal::wrong(format!(
+                "the submission of {job} is no longer stored (limit {KEPT_MAX} ended jobs); submit the job \
+                 again with its program"
+            )),
+            _ => Refusal::failed(format_args!("cannot read {}: {error}", path.display())),
+        })?;
+        serde_json::from_slice(&text).map_err(|error| {
+            let remedy = "submit the job again with its program";
+            Refusal::failed(format_args!(
+                "cannot parse {}: {error}; {remedy}",
+                path.display()
+            ))
+        })
+    }
 }
 
 impl StoredDefinitions {
-    fn list(folder: &Path) -> io::Result<StoredDefinitions> {
+    fn list(disk: &dyn Disk, folder: &Path) -> io::Result<StoredDefinitions> {
         let mut kept = StoredDefinitions::default();
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            let name = entry.file_name();
+        for name in disk.list(folder)? {
             let job = name
                 .to_str()
                 .and_then(|name| name.strip_suffix(".json")?.parse::<JobId>().ok());
             if let Some(job) = job {
-                kept.add(job, entry.metadata()?.len());
+                let stat = disk.stat(&folder.join(&name), Links::NotFollowed)?;
+                kept.add(job, stat.bytes);
             }
         }
         Ok(kept)
@@ -124,30 +153,14 @@ impl StoredDefinitions {
     }
 }
 
-fn read(folder: &Path, job: JobId) -> Result<Box<Accepted>, Refusal> {
-    let path = file(folder, job);
-    let text = read_regular(&path, BYTES_MAX).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Refusal::wrong(format!(
-            "the submission of {job} is no longer stored (limit {KEPT_MAX} ended jobs); submit the job \
-             again with its program"
-        )),
-        _ => Refusal::failed(format_args!("cannot read {}: {error}", path.display())),
-    })?;
-    serde_json::from_slice(&text).map_err(|error| {
-        let remedy = "submit the job again with its program";
-        Refusal::failed(format_args!(
-            "cannot parse {}: {error}; {remedy}",
-            path.display()
-        ))
-    })
-}
-
 fn file(folder: &Path, job: JobId) -> PathBuf {
     folder.join(format!("{job}.json"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use napreduce_protocol::JobPlan;
 
     use super::*;
@@ -169,13 +182,15 @@ mod tests {
     /// Creates a cluster directory and its definitions.
     fn begin() -> (tempfile::TempDir, Definitions) {
         let cluster = tempfile::tempdir().expect("a folder");
-        let definitions = Definitions::new(cluster.path());
+        let directory =
+            ClusterDirectory::resolve(Some(cluster.path().to_owned())).expect("a place");
+        let definitions = Definitions::new(&directory);
         fs::create_dir_all(&definitions.folder).expect("made");
         (cluster, definitions)
     }
 
     fn numbers(definitions: &Definitions) -> Vec<u32> {
-        let mut kept: Vec<u32> = StoredDefinitions::list(&definitions.folder)
+        let mut kept: Vec<u32> = StoredDefinitions::list(&*definitions.disk, &definitions.folder)
             .expect("listed")
             .lengths
             .keys()
@@ -194,7 +209,7 @@ mod tests {
         };
         definitions.keep(&accepted(7), &change).expect("kept");
         let folder = &definitions.folder;
-        let read = read(folder, JobId(7)).expect("it is there");
+        let read = definitions.read(JobId(7)).expect("it is there");
         assert_eq!(
             (
                 read.plan.priority,
@@ -203,14 +218,14 @@ mod tests {
             ),
             (5, "nightly", "ada")
         );
-        let refused = super::read(folder, JobId(8)).expect_err("it is not");
+        let refused = definitions.read(JobId(8)).expect_err("it is not");
         let message = refused.to_string();
         assert!(
             message.starts_with("the submission of job_0008 is no longer stored"),
             "{message}"
         );
         fs::write(file(folder, JobId(9)), "{").expect("written");
-        let refused = super::read(folder, JobId(9)).expect_err("it is damaged");
+        let refused = definitions.read(JobId(9)).expect_err("it is damaged");
         let message = refused.to_string();
         assert!(
             refused.status() == 1

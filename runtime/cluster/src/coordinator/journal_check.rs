@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use napreduce_engine::ReadPolicy;
+use napreduce_local::world::disk::RealDisk;
 use napreduce_protocol::JobSummary;
 
 use super::recovery::{RecoveryError, replay};
@@ -40,7 +41,7 @@ pub fn check_journal(
     directory: &Path,
     read_policy: ReadPolicy,
 ) -> Result<JournalCheck, ReplayError> {
-    let read = Journal::read(directory)?;
+    let read = Journal::read(&RealDisk, directory)?;
     let (header, mut recovered) =
         read.ok_or_else(|| ReplayError::NoJournal(directory.display().to_string()))?;
     let remarks = std::mem::take(&mut recovered.remarks);

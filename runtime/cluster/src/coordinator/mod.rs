@@ -135,7 +135,7 @@ impl ClusterCoordinator {
             history,
             blobs,
         } = stores;
-        let definitions = Arc::new(Definitions::new(configuration.directory.path()));
+        let definitions = Arc::new(Definitions::new(&configuration.directory));
         let services = JobServices {
             configuration: configuration.clone(),
             history: Arc::clone(&history),

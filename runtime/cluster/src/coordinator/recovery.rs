@@ -176,7 +176,9 @@ impl ClusterCoordinator {
             epoch_micros,
             rules: rules.clone(),
         };
-        let (mut journal, mut recovered) = Journal::open(&directory, fresh, configuration.fsync)?;
+        let disk = Arc::clone(configuration.directory.disk());
+        let (mut journal, mut recovered) =
+            Journal::open(disk, &directory, fresh, configuration.fsync)?;
         let history_directory = directory.join("history");
         let limits = HistoryLimits {
             jobs_max: configuration.history_max,

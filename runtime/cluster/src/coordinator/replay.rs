@@ -35,8 +35,9 @@ pub fn replay_journal(
     directory: &ClusterDirectory,
     read_policy: ReadPolicy,
 ) -> Result<Vec<ReplayedBatch>, ReplayError> {
+    let disk = directory.disk();
     let directory = directory.coordinator_directory();
-    let read = Journal::read(&directory)?;
+    let read = Journal::read(&**disk, &directory)?;
     let (header, recovered) =
         read.ok_or_else(|| ReplayError::NoJournal(directory.display().to_string()))?;
     let recording = Recording::default();

@@ -111,10 +111,14 @@ pub async fn coordinator_daemon(
     let secret = directory.create()?;
     let _lock = directory.lock_coordinator()?;
     // Before anything of a coordinator whose lock file was removed is touched.
-    Journal::check_unlocked(&directory.coordinator_directory())?;
+    Journal::check_unlocked(&**directory.disk(), &directory.coordinator_directory())?;
     let blobs = directory.coordinator_directory().join("blobs");
-    let blobs =
-        BlobStore::open(blobs, configuration.blob_bytes_max).map_err(CoordinatorError::start)?;
+    let blobs = BlobStore::open(
+        Arc::clone(directory.disk()),
+        blobs,
+        configuration.blob_bytes_max,
+    )
+    .map_err(CoordinatorError::start)?;
     let (inputs, arriving) = unbounded_channel();
     let (requests, requested) = unbounded_channel();
     let coordinator =

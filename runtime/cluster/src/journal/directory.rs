@@ -1,19 +1,23 @@
 //! The journal's directory: finds the current snapshot and file, and moves from one generation to the next.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use napreduce_protocol::sync_parent;
+use napreduce_local::world::disk::Disk;
 use serde::Serialize;
 
 use super::file::JournalFile;
 use super::snapshot::{self, Snapshot};
 use super::{EngineRules, FsyncPolicy, Header, JournalError};
 
+/// The permissions of the directory, before the process's mask.
+const DIRECTORY_MODE: u32 = 0o777;
+
 /// The journal that a coordinator appends to.
 #[derive(Debug)]
 pub(crate) struct Journal {
+    disk: Arc<dyn Disk>,
     directory: PathBuf,
     generation: u64,
     header: Header,
@@ -36,93 +40,62 @@ pub(crate) struct Recovered {
 
 impl Journal {
     /// Fails if another coordinator writes to the journal in `directory`.
-    pub(crate) fn check_unlocked(directory: &Path) -> Result<(), JournalError> {
-        if !directory.is_dir() {
+    pub(crate) fn check_unlocked(disk: &dyn Disk, directory: &Path) -> Result<(), JournalError> {
+        if !disk.is_directory(directory) {
             return Ok(());
         }
-        let path = journal_path(directory, list(directory)?.last());
-        if path.exists() {
-            JournalFile::check_unlocked(&path)
-        } else {
-            Ok(())
+        let generations = list(disk, directory)?;
+        let last = generations.last();
+        if !generations.journals.contains(&last) {
+            return Ok(());
         }
+        JournalFile::check_unlocked(disk, &journal_path(directory, last))
     }
 
     /// Opens the journal in `directory`, or creates one with the header `fresh`. Fails if another coordinator
     /// writes to it.
     pub(crate) fn open(
+        disk: Arc<dyn Disk>,
         directory: &Path,
         fresh: Header,
         fsync: FsyncPolicy,
     ) -> Result<(Journal, Recovered), JournalError> {
-        fs::create_dir_all(directory)
-            .and_then(|()| sync_parent(directory))
+        disk.make_directories(directory, DIRECTORY_MODE)
+            .and_then(|()| disk.sync_parent(directory))
             .map_err(JournalError::io("create", directory))?;
         loop {
-            let generations = list(directory)?;
+            let generations = list(&*disk, directory)?;
             let last = generations.last();
-            let opened = Journal::open_generation(directory, generations, fresh.clone(), fsync)?;
+            let opened = open_generation(&*disk, directory, &generations, &fresh, fsync)?;
             // Another coordinator may have begun the next file, and released this one, before this one was locked.
-            if list(directory)?.last() == last {
-                let (journal, recovered, older) = opened;
-                remove_older(directory, older.first(), &older)?;
-                return Ok((journal, recovered));
+            if list(&*disk, directory)?.last() == last {
+                remove_older(&*disk, directory, generations.first(), &generations)?;
+                let journal = Journal {
+                    disk,
+                    directory: directory.to_owned(),
+                    generation: last,
+                    header: opened.header,
+                    file: opened.file,
+                    fsync,
+                };
+                return Ok((journal, opened.recovered));
             }
         }
-    }
-
-    /// Opens and locks the current file, or creates it.
-    fn open_generation(
-        directory: &Path,
-        generations: Generations,
-        fresh: Header,
-        fsync: FsyncPolicy,
-    ) -> Result<(Journal, Recovered, Generations), JournalError> {
-        generations.check(directory)?;
-        let (mut header, mut recovered) = read_before_last(directory, &generations)?;
-        recovered.begun = header.is_none();
-        let last = generations.last();
-        let path = journal_path(directory, last);
-        let exists = generations.journals.contains(&last);
-        let opened = if exists {
-            JournalFile::open(&path, fsync)?
-        } else {
-            None
-        };
-        if opened.is_none() {
-            recovered.remarks.extend(generations.loss(&path, last));
-        }
-        let file = match opened {
-            Some((file, content)) => {
-                recovered.begun = false;
-                header = Some(content.header);
-                recovered.entries.extend(content.entries);
-                recovered.remarks.extend(content.cut);
-                file
-            }
-            None => JournalFile::create(&path, header.clone().unwrap_or(fresh.clone()), fsync)?,
-        };
-        let header = header.unwrap_or(fresh);
-        let journal = Journal {
-            directory: directory.to_owned(),
-            generation: last,
-            header,
-            file,
-            fsync,
-        };
-        Ok((journal, recovered, generations))
     }
 
     /// Reads a directory without changing it: another process may be writing to it. `None` if it is empty.
-    pub(crate) fn read(directory: &Path) -> Result<Option<(Header, Recovered)>, JournalError> {
-        if !directory.is_dir() {
+    pub(crate) fn read(
+        disk: &dyn Disk,
+        directory: &Path,
+    ) -> Result<Option<(Header, Recovered)>, JournalError> {
+        if !disk.is_directory(directory) {
             return Ok(None);
         }
-        let generations = list(directory)?;
-        let (header, mut recovered) = read_before_last(directory, &generations)?;
-        let path = journal_path(directory, generations.last());
-        let content = if path.exists() {
-            JournalFile::read(&path)?
+        let generations = list(disk, directory)?;
+        let (header, mut recovered) = read_before_last(disk, directory, &generations)?;
+        let last = generations.last();
+        let content = if generations.journals.contains(&last) {
+            JournalFile::read(disk, &journal_path(directory, last))?
         } else {
             None
         };
@@ -171,14 +144,16 @@ impl Journal {
         let next = self.generation + 1;
         self.header.rules = rules;
         snapshot::write(
+            &*self.disk,
             &snapshot_path(&self.directory, next),
             &self.header,
             snapshot,
         )?;
         let path = journal_path(&self.directory, next);
-        self.file = JournalFile::create(&path, self.header.clone(), self.fsync)?;
+        self.file = JournalFile::create(&*self.disk, &path, self.header.clone(), self.fsync)?;
         self.generation = next;
-        remove_older(&self.directory, next, &list(&self.directory)?)
+        let generations = list(&*self.disk, &self.directory)?;
+        remove_older(&*self.disk, &self.directory, next, &generations)
     }
 
     /// Begins the next file. The compaction's snapshot must cover everything appended so far; until it is
@@ -188,9 +163,10 @@ impl Journal {
         // A file with a successor must not have a torn tail.
         self.file.sync_wanted()?;
         let path = journal_path(&self.directory, next);
-        self.file = JournalFile::create(&path, self.header.clone(), self.fsync)?;
+        self.file = JournalFile::create(&*self.disk, &path, self.header.clone(), self.fsync)?;
         self.generation = next;
         Ok(Compaction {
+            disk: Arc::clone(&self.disk),
             directory: self.directory.clone(),
             generation: next,
             header: self.header.clone(),
@@ -198,9 +174,53 @@ impl Journal {
     }
 }
 
+/// The current file, open and locked, and the data before and in it.
+struct Opened {
+    file: JournalFile,
+    header: Header,
+    recovered: Recovered,
+}
+
+/// Opens and locks the current file, or creates it.
+fn open_generation(
+    disk: &dyn Disk,
+    directory: &Path,
+    generations: &Generations,
+    fresh: &Header,
+    fsync: FsyncPolicy,
+) -> Result<Opened, JournalError> {
+    generations.check(directory)?;
+    let (header, mut recovered) = read_before_last(disk, directory, generations)?;
+    let last = generations.last();
+    let path = journal_path(directory, last);
+    let existing = if generations.journals.contains(&last) {
+        JournalFile::open(disk, &path, fsync)?
+    } else {
+        None
+    };
+    if let Some((file, content)) = existing {
+        recovered.entries.extend(content.entries);
+        recovered.remarks.extend(content.cut);
+        return Ok(Opened {
+            file,
+            header: content.header,
+            recovered,
+        });
+    }
+    recovered.begun = header.is_none();
+    recovered.remarks.extend(generations.loss(&path, last));
+    let header = header.unwrap_or_else(|| fresh.clone());
+    Ok(Opened {
+        file: JournalFile::create(disk, &path, header.clone(), fsync)?,
+        header,
+        recovered,
+    })
+}
+
 /// A snapshot to be written, on any thread.
 #[derive(Debug)]
 pub(crate) struct Compaction {
+    disk: Arc<dyn Disk>,
     directory: PathBuf,
     generation: u64,
     header: Header,
@@ -214,12 +234,15 @@ impl Compaction {
 
     /// Writes the snapshot, then removes the files that it replaces.
     pub(crate) fn write(self, snapshot: &impl Serialize) -> Result<(), JournalError> {
-        snapshot::write(&self.path(), &self.header, snapshot)?;
-        remove_older(&self.directory, self.generation, &list(&self.directory)?)
+        let disk = &*self.disk;
+        snapshot::write(disk, &self.path(), &self.header, snapshot)?;
+        let generations = list(disk, &self.directory)?;
+        remove_older(disk, &self.directory, self.generation, &generations)
     }
 }
 
 fn remove_older(
+    disk: &dyn Disk,
     directory: &Path,
     first: u64,
     generations: &Generations,
@@ -235,18 +258,22 @@ fn remove_older(
     let old = journals.map(|&number| journal_path(directory, number));
     let old = old.chain(snapshots.map(|(_, path)| path.clone()));
     for path in old.chain(generations.unfinished.iter().cloned()) {
-        fs::remove_file(&path).map_err(JournalError::io("remove", &path))?;
+        disk.remove_file(&path)
+            .map_err(JournalError::io("remove", &path))?;
     }
     Ok(())
 }
 
 /// Reads the last snapshot and the files between it and the current file.
 fn read_before_last(
+    disk: &dyn Disk,
     directory: &Path,
     generations: &Generations,
 ) -> Result<(Option<Header>, Recovered), JournalError> {
     let last = generations.snapshots.iter().max();
-    let snapshot = last.map(|(_, path)| Snapshot::open(path)).transpose()?;
+    let snapshot = last
+        .map(|(_, path)| Snapshot::open(disk, path))
+        .transpose()?;
     let mut header = snapshot.as_ref().map(|snapshot| snapshot.header.clone());
     let mut recovered = Recovered {
         begun: false,
@@ -261,7 +288,7 @@ fn read_before_last(
             offset,
             what,
         };
-        let read = JournalFile::read(&path)?;
+        let read = JournalFile::read(disk, &path)?;
         let content = read.ok_or_else(|| {
             damaged(
                 0,
@@ -351,14 +378,14 @@ impl Generations {
     }
 }
 
-fn list(directory: &Path) -> Result<Generations, JournalError> {
+fn list(disk: &dyn Disk, directory: &Path) -> Result<Generations, JournalError> {
     let mut found = Generations::default();
-    for entry in fs::read_dir(directory).map_err(JournalError::io("list", directory))? {
-        let path = entry.map_err(JournalError::io("list", directory))?.path();
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default();
+    let names = disk
+        .list(directory)
+        .map_err(JournalError::io("list", directory))?;
+    for name in names {
+        let path = directory.join(&name);
+        let name = name.to_str().unwrap_or_default();
         let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
         let number = |prefix: &str| stem.strip_prefix(prefix)?.parse::<u64>().ok();
         match (number("journal-"), number("snapshot-"), ending) {

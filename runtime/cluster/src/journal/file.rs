@@ -1,24 +1,23 @@
 //! One journal file: opening, locking, reading up to its last whole frame, appending and syncing.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use napreduce_local::clock::now;
-use napreduce_protocol::{open_regular, open_regular_with, sync_parent};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use napreduce_local::world::disk::{Disk, DiskFile, FileLock, Opening};
 use tokio::time::Instant;
 
 use super::frame::{self, CHAINED_HEAD_BYTES, Frame};
 use super::{FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
 
+/// The permissions of journal files, before the process's mask.
+pub(super) const MODE: u32 = 0o666;
+
 /// A journal file open for appending.
 #[derive(Debug)]
 pub(super) struct JournalFile {
     path: PathBuf,
-    file: File,
+    file: Box<dyn DiskFile>,
     bytes: u64,
     /// The checksum of the last frame; `None` before the header.
     sum: Option<u32>,
@@ -29,7 +28,7 @@ pub(super) struct JournalFile {
 
 impl JournalFile {
     /// Creates a handle that appends to an empty file.
-    fn empty(path: &Path, file: File, fsync: FsyncPolicy) -> JournalFile {
+    fn empty(path: &Path, file: Box<dyn DiskFile>, fsync: FsyncPolicy) -> JournalFile {
         JournalFile {
             path: path.to_owned(),
             file,
@@ -111,16 +110,15 @@ impl Content {
 impl JournalFile {
     /// Creates a file; on return it is locked, and it survives a power loss with its header.
     pub(super) fn create(
+        disk: &dyn Disk,
         path: &Path,
         header: Header,
         fsync: FsyncPolicy,
     ) -> Result<JournalFile, JournalError> {
-        let file = open_regular_with(
-            OpenOptions::new().create(true).truncate(false).write(true),
-            path,
-        )
-        .map_err(JournalError::io("create", path))?;
-        lock(&file, path)?;
+        let file = disk
+            .open(path, Opening::CreateOrChange { mode: MODE })
+            .map_err(JournalError::io("create", path))?;
+        lock(&*file, path)?;
         file.set_len(0).map_err(JournalError::io("empty", path))?;
         let mut journal = JournalFile::empty(path, file, fsync);
         let text = serde_json::to_vec(&header)
@@ -131,19 +129,22 @@ impl JournalFile {
             .file
             .sync_data()
             .map_err(JournalError::io("sync", path))?;
-        sync_parent(path).map_err(JournalError::io("sync the directory of", path))?;
+        disk.sync_parent(path)
+            .map_err(JournalError::io("sync the directory of", path))?;
         Ok(journal)
     }
 
     /// Opens and locks an existing file and truncates a torn last frame. `None` without a header: the coordinator died
     /// while creating the file.
     pub(super) fn open(
+        disk: &dyn Disk,
         path: &Path,
         fsync: FsyncPolicy,
     ) -> Result<Option<(JournalFile, Content)>, JournalError> {
-        let mut file = open_regular_with(OpenOptions::new().read(true).write(true), path)
+        let mut file = disk
+            .open(path, Opening::Change)
             .map_err(JournalError::io("open", path))?;
-        lock(&file, path)?;
+        lock(&*file, path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)
             .map_err(JournalError::io("read", path))?;
@@ -166,16 +167,17 @@ impl JournalFile {
     }
 
     /// Fails if a coordinator writes to a file.
-    pub(super) fn check_unlocked(path: &Path) -> Result<(), JournalError> {
-        let file = open_regular_with(OpenOptions::new().write(true), path)
+    pub(super) fn check_unlocked(disk: &dyn Disk, path: &Path) -> Result<(), JournalError> {
+        let file = disk
+            .open(path, Opening::Change)
             .map_err(JournalError::io("open", path))?;
-        lock(&file, path)
+        lock(&*file, path)
     }
 
     /// Reads a file up to its last whole frame without changing it.
-    pub(super) fn read(path: &Path) -> Result<Option<Content>, JournalError> {
+    pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Content>, JournalError> {
         let mut bytes = Vec::new();
-        open_regular(path)
+        disk.open(path, Opening::Read)
             .and_then(|mut file| file.read_to_end(&mut bytes))
             .map_err(JournalError::io("read", path))?;
         Content::parse(path, &bytes)
@@ -249,35 +251,17 @@ impl JournalFile {
 
 /// Locks a file as long as it is open: a second coordinator must not write to it, even if the lock file of the
 /// cluster directory was removed. The kernel releases the lock when the process ends.
-fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(()),
-        Err(Errno::WOULDBLOCK) => {
-            let holder =
-                holder_of(file).map_or_else(String::new, |process| format!(" (process {process})"));
+fn lock(file: &dyn DiskFile, path: &Path) -> Result<(), JournalError> {
+    match file.lock().map_err(JournalError::io("lock", path))? {
+        FileLock::Taken => Ok(()),
+        FileLock::HeldBy(holder) => {
+            let holder = holder.map_or_else(String::new, |process| format!(" (process {process})"));
             Err(JournalError::InUse {
                 path: path.to_owned(),
                 holder,
             })
         }
-        Err(error) => Err(JournalError::io("lock", path)(error.into())),
     }
-}
-
-/// Returns the process that has locked a file, if the kernel lists it.
-fn holder_of(file: &File) -> Option<u32> {
-    let inode = format!(":{}", file.metadata().ok()?.ino());
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    for line in locks.lines() {
-        // As in `7: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF`.
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if let [_, "FLOCK", _, "WRITE", process, place, ..] = words[..]
-            && place.ends_with(&inode)
-        {
-            return process.parse().ok();
-        }
-    }
-    None
 }
 
 /// Refuses a damaged frame.

@@ -1,15 +1,14 @@
 //! A snapshot file: a header, then the coordinator's state as JSON in segments of bounded size. Memory for
 //! writing and reading therefore does not grow with the cluster.
 
-use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_protocol::{open_regular, sync_parent};
+use napreduce_local::world::disk::{Disk, DiskFile, Opening};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::file::read_header;
+use super::file::{MODE, read_header};
 use super::frame::{self, HEAD_BYTES};
 use super::{Header, JournalError};
 
@@ -26,13 +25,15 @@ const IS_LAST: u8 = 1;
 
 /// Writes a snapshot atomically.
 pub(super) fn write(
+    disk: &dyn Disk,
     path: &Path,
     header: &Header,
     content: &impl Serialize,
 ) -> Result<(), JournalError> {
     let unfinished = path.with_extension("unfinished");
     let write = || -> io::Result<()> {
-        let mut file = BufWriter::new(File::create(&unfinished)?);
+        let mut file =
+            BufWriter::new(disk.open(&unfinished, Opening::CreateOrEmpty { mode: MODE })?);
         let mut bytes = Vec::new();
         frame::push(&mut bytes, &serde_json::to_vec(header)?).map_err(io::Error::other)?;
         file.write_all(&bytes)?;
@@ -47,8 +48,8 @@ pub(super) fn write(
             .into_inner()
             .map_err(|error| error.into_error())?;
         file.sync_data()?;
-        std::fs::rename(&unfinished, path)?;
-        sync_parent(path)
+        disk.rename(&unfinished, path)?;
+        disk.sync_parent(path)
     };
     write().map_err(JournalError::io("write", path))
 }
@@ -98,8 +99,10 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn open(path: &Path) -> Result<Snapshot, JournalError> {
-        let file = open_regular(path).map_err(JournalError::io("read", path))?;
+    pub(super) fn open(disk: &dyn Disk, path: &Path) -> Result<Snapshot, JournalError> {
+        let file = disk
+            .open(path, Opening::Read)
+            .map_err(JournalError::io("read", path))?;
         let mut segments = SegmentReader::new(file);
         let header = match segments.frame(SEGMENT_BYTES) {
             Ok(header) => read_header(path, &header)?,
@@ -128,7 +131,7 @@ impl Snapshot {
 
 #[derive(Debug)]
 struct SegmentReader {
-    file: BufReader<File>,
+    file: BufReader<Box<dyn DiskFile>>,
     /// The offset of the next frame.
     offset: u64,
     segment: Vec<u8>,
@@ -139,7 +142,7 @@ struct SegmentReader {
 }
 
 impl SegmentReader {
-    fn new(file: File) -> SegmentReader {
+    fn new(file: Box<dyn DiskFile>) -> SegmentReader {
         SegmentReader {
             file: BufReader::new(file),
             offset: 0,

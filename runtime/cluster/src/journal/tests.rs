@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use napreduce_local::world::disk::RealDisk;
 use tempfile::TempDir;
 
 use super::frame::CHAINED_HEAD_BYTES;
@@ -20,7 +22,7 @@ fn header(journal: u64) -> Header {
 }
 
 fn open(directory: &Path) -> Result<(Journal, Recovered), JournalError> {
-    Journal::open(directory, header(7), FsyncPolicy::Never)
+    Journal::open(Arc::new(RealDisk), directory, header(7), FsyncPolicy::Never)
 }
 
 fn entries(texts: &[&str]) -> Vec<Vec<u8>> {
@@ -71,8 +73,13 @@ fn appended_entries_survive_restart() {
     assert!(recovered.snapshot.is_none() && recovered.remarks.is_empty());
     journal.append(&entries(&["three"])).expect("appended");
     drop(journal);
-    let (journal, recovered) =
-        Journal::open(folder.path(), header(99), FsyncPolicy::Always).expect("opened");
+    let (journal, recovered) = Journal::open(
+        Arc::new(RealDisk),
+        folder.path(),
+        header(99),
+        FsyncPolicy::Always,
+    )
+    .expect("opened");
     assert_eq!(recovered.entries, entries(&["one", "two", "three"]));
     assert_eq!(
         (journal.header().journal, journal.header().epoch_micros),
@@ -94,7 +101,7 @@ fn second_writer_is_refused_and_changes_nothing() {
         );
         let error = open(folder.path()).expect_err("in use").to_string();
         assert!(error.contains(&own), "{error}");
-        let error = Journal::check_unlocked(folder.path())
+        let error = Journal::check_unlocked(&RealDisk, folder.path())
             .expect_err("in use")
             .to_string();
         assert!(error.contains(&own), "{error}");
@@ -112,7 +119,7 @@ fn second_writer_is_refused_and_changes_nothing() {
     refused("journal-00000003.log");
     journal.append(&entries(&["three"])).expect("appended");
     drop(journal);
-    Journal::check_unlocked(folder.path()).expect("free");
+    Journal::check_unlocked(&RealDisk, folder.path()).expect("free");
     let (_, recovered) = open(folder.path()).expect("opened");
     assert_eq!(recovered.entries, entries(&["three"]));
 }
@@ -181,7 +188,7 @@ fn background_snapshot_loses_nothing() {
             recovered.remarks.is_empty() && !recovered.begun,
             "{recovered:?}"
         );
-        let (_, read) = Journal::read(folder.path())
+        let (_, read) = Journal::read(&RealDisk, folder.path())
             .expect("read")
             .expect("a journal");
         assert_eq!(read.entries, recovered.entries);

@@ -2,15 +2,14 @@
 //! from it.
 
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use blake2::Blake2sMac256;
 use blake2::digest::{FixedOutput, Mac};
 use napreduce_engine::JobId;
-use napreduce_protocol::{IoResult, SECRET_BYTES, Secret, sync_parent};
+use napreduce_local::world::disk::{Disk, DiskFile, Opening};
+use napreduce_protocol::{SECRET_BYTES, Secret};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
@@ -65,20 +64,22 @@ impl SecretError {
 }
 
 /// Reads a secret file; fails if other users may read it.
-pub fn read_secret(path: &Path) -> Result<Secret, SecretError> {
-    // Non-blocking, so that opening a named pipe does not hang.
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)
-        .if_there();
-    let missing = || SecretError::Missing {
-        path: path.to_owned(),
+pub fn read_secret(disk: &dyn Disk, path: &Path) -> Result<Secret, SecretError> {
+    let file = match disk.open(path, Opening::ReadLinked) {
+        Ok(file) => file,
+        Err(error) => {
+            let path = path.to_owned();
+            return Err(match error.kind() {
+                io::ErrorKind::NotFound => SecretError::Missing { path },
+                io::ErrorKind::InvalidInput => SecretError::Malformed {
+                    path,
+                    found: "not a regular file".to_owned(),
+                },
+                _ => SecretError::io("open secret file", &path)(error),
+            });
+        }
     };
-    let file = opened
-        .map_err(SecretError::io("open secret file", path))?
-        .ok_or_else(missing)?;
-    check_privacy(&file, path)?;
+    check_privacy(&*file, path)?;
     // One byte more than a valid file with any newline, to detect longer ones.
     let mut text = Zeroizing::new(Vec::with_capacity(DIGITS + 3));
     file.take(DIGITS as u64 + 3)
@@ -92,32 +93,28 @@ pub fn read_secret(path: &Path) -> Result<Secret, SecretError> {
 }
 
 /// Reads a secret file, or creates it with a new secret. Concurrent callers get the same secret.
-pub fn read_or_create_secret(path: &Path) -> Result<Secret, SecretError> {
-    match read_secret(path) {
+pub fn read_or_create_secret(disk: &dyn Disk, path: &Path) -> Result<Secret, SecretError> {
+    match read_secret(disk, path) {
         Err(SecretError::Missing { .. }) => {}
         read => return read,
     }
     let secret = Secret::generate().map_err(SecretError::io("create secret file", path))?;
-    match write_new(&secret, path) {
+    match write_new(disk, &secret, path) {
         Ok(()) => Ok(secret),
         // Another process created the file first; use its secret.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_secret(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_secret(disk, path),
         Err(error) => Err(SecretError::io("create secret file", path)(error)),
     }
 }
 
 /// Writes the file atomically; fails if it exists.
-fn write_new(secret: &Secret, path: &Path) -> io::Result<()> {
+fn write_new(disk: &dyn Disk, secret: &Secret, path: &Path) -> io::Result<()> {
     let mut unique = [0; 8];
     getrandom::fill(&mut unique)?;
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{:016x}.new", u64::from_le_bytes(unique)));
     let unfinished = PathBuf::from(name);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&unfinished)?;
+    let mut file = disk.open(&unfinished, Opening::CreateNew { mode: 0o600 })?;
     let mut text = Zeroizing::new(String::with_capacity(DIGITS + 1));
     for byte in secret.bytes() {
         write!(text, "{byte:02x}").map_err(io::Error::other)?;
@@ -125,10 +122,10 @@ fn write_new(secret: &Secret, path: &Path) -> io::Result<()> {
     text.push('\n');
     let written = file
         .write_all(text.as_bytes())
-        .and_then(|()| file.sync_all());
-    let linked = written.and_then(|()| fs::hard_link(&unfinished, path));
-    let removed = fs::remove_file(&unfinished);
-    linked.and(removed).and_then(|()| sync_parent(path))
+        .and_then(|()| file.sync_data());
+    let linked = written.and_then(|()| disk.link(&unfinished, path));
+    let removed = disk.remove_file(&unfinished);
+    linked.and(removed).and_then(|()| disk.sync_parent(path))
 }
 
 /// Returns the token that proves that a task belongs to a job. It reveals neither the secret nor other
@@ -145,33 +142,20 @@ pub fn job_token(secret: &Secret, job: JobId) -> Secret {
 }
 
 /// Checks owner and mode of the open file, not of the path, which could be replaced meanwhile.
-fn check_privacy(file: &File, path: &Path) -> Result<(), SecretError> {
+fn check_privacy(file: &dyn DiskFile, path: &Path) -> Result<(), SecretError> {
+    let stat = file
+        .stat()
+        .map_err(SecretError::io("inspect secret file", path))?;
     let path = path.to_owned();
-    let metadata = match file.metadata() {
-        Ok(metadata) => metadata,
-        Err(source) => {
-            return Err(SecretError::Io {
-                doing: "inspect secret file",
-                path,
-                source,
-            });
-        }
-    };
-    if !metadata.is_file() {
-        return Err(SecretError::Malformed {
-            path,
-            found: "not a regular file".to_owned(),
-        });
-    }
     let user = rustix::process::geteuid().as_raw();
-    if metadata.uid() != user {
+    if stat.owner != user {
         return Err(SecretError::WrongOwner {
             path,
-            owner: metadata.uid(),
+            owner: stat.owner,
             user,
         });
     }
-    let mode = metadata.mode() & 0o7777;
+    let mode = stat.mode;
     if mode & 0o077 != 0 {
         return Err(SecretError::Exposed { path, mode });
     }

@@ -10,6 +10,7 @@ use napreduce_engine::FaultPlace;
 use napreduce_local::clock::now;
 use napreduce_local::process::Executable;
 use napreduce_local::worker::Prepared;
+use napreduce_local::world::disk::RealDisk;
 use napreduce_protocol::{Backoff, Blob, IoResult, JobDescription, SideFile, TaskError};
 use tokio::time::sleep;
 
@@ -81,7 +82,7 @@ pub(super) async fn prepare(
             && pinned.as_ref().is_none_or(PinnedBlob::is_as_verified)
             && copies
                 .iter()
-                .all(|(path, stamp)| Stamp::at(path).is_ok_and(|now| now == *stamp))
+                .all(|(path, stamp)| Stamp::at(&RealDisk, path).is_ok_and(|now| now == *stamp))
     };
     Ok(Prepared {
         program,
@@ -182,7 +183,7 @@ fn copy_file(from: &PinnedBlob, unfinished: &Path, to: &Path) -> io::Result<Stam
     fs::remove_file(unfinished).if_there()?;
     fs::copy(from.path(), unfinished)?;
     fs::rename(unfinished, to)?;
-    Stamp::at(to)
+    Stamp::at(&RealDisk, to)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use napreduce_local::process::{
 };
 use napreduce_local::worker::{Isolation, SegmentMemory};
 use napreduce_local::world::Route;
+use napreduce_local::world::disk::RealDisk;
 use napreduce_protocol::{LogStream, Secret};
 use napreduce_task::run_soon_when_woken;
 use tokio::runtime::Builder;
@@ -160,7 +161,11 @@ fn environment(
         host: host_name(&configuration.world),
         configuration: configuration.clone(),
         secret,
-        blobs: BlobStore::open(paths.blobs(), configuration.blob_bytes_max)?,
+        blobs: BlobStore::open(
+            Arc::new(RealDisk),
+            paths.blobs(),
+            configuration.blob_bytes_max,
+        )?,
         fetching: Mutex::new(()),
         isolation: Isolation::begin(&configuration.isolation, &directory.name)
             .map_err(|why| WorkerError::Isolation { why })?,

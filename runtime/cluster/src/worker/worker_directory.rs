@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use napreduce_local::process::{Life, ProcessIdentity};
+use napreduce_local::world::disk::RealDisk;
 use napreduce_local::world::{Random, World};
 use napreduce_protocol::{IoResult, open_regular_with, read_regular};
 use napreduce_task::{directories_of_workers, end_processes_of};
@@ -92,6 +93,7 @@ impl WorkerDirectory {
         let paths = WorkerPaths::new(root);
         make(paths.root())?;
         take_directory(
+            &RealDisk,
             paths.root(),
             DirectoryKind::Worker,
             |_| true,

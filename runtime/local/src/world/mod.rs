@@ -6,6 +6,7 @@
 //! a simulation pauses it for all machines at once.
 
 mod clock;
+pub mod disk;
 mod net;
 #[cfg(feature = "simulated")]
 mod numbers;

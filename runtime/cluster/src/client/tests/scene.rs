@@ -11,6 +11,7 @@ use std::time::Duration;
 use napreduce_engine::JobId;
 use napreduce_local::coordinator::Following;
 use napreduce_local::world::World;
+use napreduce_local::world::disk::RealDisk;
 use napreduce_protocol::{CounterValues, JobEnd, JobPlan, JobProgress, JobReport, lock};
 use tempfile::TempDir;
 use tokio::runtime::Builder;
@@ -119,7 +120,7 @@ impl Scene {
         mut script: impl FnMut(LoopRequest) + Send + 'static,
     ) -> Coordinator {
         let secret = self.directory().secret().expect("a secret");
-        let blobs = BlobStore::open(self.blobs(), BLOB_BYTES).expect("a store");
+        let blobs = BlobStore::open(Arc::new(RealDisk), self.blobs(), BLOB_BYTES).expect("a store");
         let limits = self.limits.clone();
         let (warned, warnings) = channel();
         let (running, address) = Background::start(async move || {

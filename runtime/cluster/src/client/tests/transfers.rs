@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_local::SideFileSource;
 use napreduce_local::world::World;
+use napreduce_local::world::disk::RealDisk;
 use napreduce_protocol::{Blob, Digest, FromCoordinator, LogStream, Submission, ToCoordinator};
 
 use super::scene::{Background, Coordinator, DEADLINE, Scene, plan};
@@ -247,7 +248,12 @@ fn fetched_blob_is_stored_on_worker() {
         .recv_timeout(DEADLINE)
         .expect("it was submitted")
         .program;
-    let store = BlobStore::open(scene.folder.path().join("worker"), 1 << 20).expect("a store");
+    let store = BlobStore::open(
+        Arc::new(RealDisk),
+        scene.folder.path().join("worker"),
+        1 << 20,
+    )
+    .expect("a store");
     let address = coordinator.address.to_string();
     let secret = scene.directory().secret().expect("a secret");
     let runtime = tokio::runtime::Builder::new_current_thread()

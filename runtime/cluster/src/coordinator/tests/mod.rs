@@ -25,6 +25,7 @@ use napreduce_engine::{AttemptId, JobId, Report, Slots, TaskId, TaskKind, Worker
 use napreduce_history::open_history;
 use napreduce_local::coordinator::{Following, LastHeard, Recording};
 use napreduce_local::output::{ClaimRequest, Disk, OutputClaim, Owner, take_output};
+use napreduce_local::world::disk::RealDisk;
 use napreduce_protocol::requests::GetJob;
 use napreduce_protocol::{
     Answer, Blob, CheckpointSupport, CounterValues, Digest, FromWorker, Hello, JobDetail, JobEnd,
@@ -133,7 +134,7 @@ impl Scene {
             .directory
             .coordinator_directory()
             .join("blobs");
-        BlobStore::open(place, 1 << 20).expect("a store")
+        BlobStore::open(Arc::new(RealDisk), place, 1 << 20).expect("a store")
     }
 
     /// Starts a coordinator that records the effects of every event.

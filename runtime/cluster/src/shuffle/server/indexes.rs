@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use napreduce_data::{SegmentError, SegmentIndex};
+use napreduce_local::world::disk::FileStat;
 use napreduce_protocol::lock;
 
 use crate::blobs::Stamp;
@@ -27,7 +28,7 @@ impl Indexes {
             path: path.to_owned(),
             source,
         })?;
-        let stamp = Stamp::from_metadata(&metadata);
+        let stamp = Stamp::from(FileStat::from(&metadata));
         if let Some(index) = self.find(stamp) {
             return Ok(index);
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
 
+use napreduce_local::world::disk::RealDisk;
 use tempfile::TempDir;
 
 use super::*;
@@ -20,7 +21,7 @@ fn secret_file(text: &str, mode: u32) -> (TempDir, PathBuf) {
 
 #[track_caller]
 fn check_refused(path: &Path, parts: &[&str]) {
-    let error = read_secret(path).unwrap_err().to_string();
+    let error = read_secret(&RealDisk, path).unwrap_err().to_string();
     for part in parts.iter().chain(&[path.to_str().unwrap()]) {
         assert!(error.contains(part), "{error}");
     }
@@ -30,14 +31,17 @@ fn check_refused(path: &Path, parts: &[&str]) {
 fn secret_file_returns_written_secret() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("secret");
-    let made = read_or_create_secret(&path).unwrap();
+    let made = read_or_create_secret(&RealDisk, &path).unwrap();
     assert_eq!(
         fs::metadata(&path).unwrap().permissions().mode() & 0o7777,
         0o600
     );
     assert_eq!(fs::read(&path).unwrap().len(), 65);
-    assert_eq!(read_secret(&path).unwrap().bytes(), made.bytes());
-    assert_eq!(read_or_create_secret(&path).unwrap().bytes(), made.bytes());
+    assert_eq!(read_secret(&RealDisk, &path).unwrap().bytes(), made.bytes());
+    assert_eq!(
+        read_or_create_secret(&RealDisk, &path).unwrap().bytes(),
+        made.bytes()
+    );
     assert_eq!(
         fs::read_dir(place.path()).unwrap().count(),
         1,
@@ -54,7 +58,7 @@ fn secret_file_in_either_case_with_or_without_newline_is_read() {
     ] {
         let (_place, path) = secret_file(&text, 0o400);
         assert_eq!(
-            read_secret(&path).unwrap().bytes(),
+            read_secret(&RealDisk, &path).unwrap().bytes(),
             [0x0a, 0xff].repeat(16).as_slice()
         );
     }
@@ -68,7 +72,7 @@ fn concurrent_creators_agree_on_one_secret() {
     let secrets: Vec<[u8; 32]> = thread::scope(|scope| {
         let make = || {
             start.wait();
-            *read_or_create_secret(&path).unwrap().bytes()
+            *read_or_create_secret(&RealDisk, &path).unwrap().bytes()
         };
         let makers: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
         makers
@@ -127,7 +131,7 @@ fn malformed_secret_is_refused_without_being_printed() {
     for (text, found) in cases {
         let (_place, path) = secret_file(&text, 0o600);
         check_refused(&path, &["64 hexadecimal digits", found, "copy it again"]);
-        let error = read_secret(&path).unwrap_err();
+        let error = read_secret(&RealDisk, &path).unwrap_err();
         assert!(!format!("{error} {error:?}").contains("abab"), "{error:?}");
     }
 }
@@ -150,7 +154,7 @@ fn secret_file_missing_or_irregular_is_refused() {
 #[test]
 fn secret_debug_output_is_hidden() {
     let (_place, path) = secret_file(&"5a".repeat(32), 0o600);
-    let secret = read_secret(&path).unwrap();
+    let secret = read_secret(&RealDisk, &path).unwrap();
     assert_eq!(
         format!("{secret:?} {secret:#?}"),
         "Secret(hidden) Secret(hidden)"
@@ -161,7 +165,9 @@ fn secret_debug_output_is_hidden() {
 fn secret_file_creation_error_names_file() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("none/secret");
-    let error = read_or_create_secret(&path).unwrap_err().to_string();
+    let error = read_or_create_secret(&RealDisk, &path)
+        .unwrap_err()
+        .to_string();
     assert!(
         error.starts_with(&format!("cannot create secret file {}: ", path.display())),
         "{error}"
