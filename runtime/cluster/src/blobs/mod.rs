@@ -1,6 +1,8 @@
 //! Content-addressed storage for programs and side files: blobs are named by their digest, verified, and
 //! evicted beyond a size limit.
 
+#[cfg(all(test, feature = "daemon"))]
+mod crashes;
 mod digest;
 #[cfg(feature = "daemon")]
 mod error;

@@ -56,6 +56,10 @@ impl BlobStore {
     ) -> Result<Arc<BlobStore>, BlobError> {
         let directory = directory.into();
         create(&*disk, &directory)?;
+        // A coordinator that was killed may have left blobs whose names are not on the disk yet.
+        disk.sync_parent(&directory)
+            .and_then(|()| disk.sync_directory(&directory))
+            .map_err(|error| BlobError::io(format!("sync {}", directory.display()), error))?;
         let index = scan(&*disk, &directory)
             .map_err(|error| BlobError::io(format!("list {}", directory.display()), error))?;
         Ok(Arc::new(BlobStore {

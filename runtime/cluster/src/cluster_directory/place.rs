@@ -68,6 +68,7 @@ impl ClusterDirectory {
 
     /// Creates the directory and its secret unless they exist. Fails if the directory contains foreign files.
     pub fn create(&self) -> Result<Secret, ClusterDirectoryError> {
+        let missing = self.missing_parents();
         if let Some(parent) = self.path.parent() {
             self.disk
                 .make_directories(parent, PARENT_MODE)
@@ -84,6 +85,9 @@ impl ClusterDirectory {
             }
         }
         self.check()?;
+        for directory in missing.iter().chain([&self.path]) {
+            self.sync_entry(directory)?;
+        }
         // Versions without marks left a secret.
         let made_before = || read_secret(&*self.disk, &self.secret_file()).is_ok();
         take_directory(
@@ -94,6 +98,30 @@ impl ClusterDirectory {
             made_before,
         )?;
         Ok(read_or_create_secret(&*self.disk, &self.secret_file())?)
+    }
+
+    /// Returns the directories above that do not exist.
+    fn missing_parents(&self) -> Vec<PathBuf> {
+        let mut missing = Vec::new();
+        for parent in self.path.ancestors().skip(1) {
+            if self.disk.is_directory(parent) {
+                break;
+            }
+            missing.push(parent.to_owned());
+        }
+        missing
+    }
+
+    /// Makes the entry of a directory survive a power loss: jobs that were accepted are lost with it. A directory above
+    /// that this user may not read is left to the system.
+    fn sync_entry(&self, directory: &Path) -> Result<(), ClusterDirectoryError> {
+        match self.disk.sync_parent(directory) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            synced => synced.map_err(ClusterDirectoryError::io(
+                "sync the directory above",
+                directory,
+            )),
+        }
     }
 
     /// Reads the cluster's secret.

@@ -69,6 +69,9 @@ impl Journal {
             let opened = open_generation(&*disk, directory, &generations, &fresh, fsync)?;
             // Another coordinator may have begun the next file, and released this one, before this one was locked.
             if list(&*disk, directory)?.last() == last {
+                // A coordinator that was killed may have left files whose names are not on the disk yet.
+                disk.sync_directory(directory)
+                    .map_err(JournalError::io("sync", directory))?;
                 remove_older(&*disk, directory, generations.first(), &generations)?;
                 let journal = Journal {
                     disk,

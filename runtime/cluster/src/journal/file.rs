@@ -125,10 +125,10 @@ impl JournalFile {
             .map_err(io::Error::from)
             .map_err(JournalError::io("encode the header of", path))?;
         journal.append(&[text])?;
-        journal
-            .file
-            .sync_data()
-            .map_err(JournalError::io("sync", path))?;
+        if fsync != FsyncPolicy::Always {
+            let synced = journal.sync();
+            journal.cut_if_failed(0, synced)?;
+        }
         disk.sync_parent(path)
             .map_err(JournalError::io("sync the directory of", path))?;
         Ok(journal)
@@ -154,6 +154,9 @@ impl JournalFile {
         if content.cut.is_some() {
             file.set_len(content.end)
                 .map_err(JournalError::io("cut the torn tail of", path))?;
+        }
+        // A coordinator that was killed may have left entries that are not on the disk yet. This one acts on them.
+        if content.cut.is_some() || fsync != FsyncPolicy::Never {
             file.sync_data().map_err(JournalError::io("sync", path))?;
         }
         file.seek(SeekFrom::Start(content.end))
@@ -183,8 +186,28 @@ impl JournalFile {
         Content::parse(path, &bytes)
     }
 
-    /// Appends entries with one write.
+    /// Appends entries with one write. If that fails, the next coordinator does not see them.
     pub(super) fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), JournalError> {
+        let before = self.bytes;
+        let appended = self.write_and_sync(entries);
+        self.cut_if_failed(before, appended)
+    }
+
+    /// Cuts the file to a length after an error. What a failed sync could not write stays visible until the machine
+    /// loses power: a coordinator that appended to it would leave a gap.
+    fn cut_if_failed(
+        &self,
+        length: u64,
+        written: Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        if written.is_err() {
+            // Report the first error.
+            let _ = self.file.set_len(length);
+        }
+        written
+    }
+
+    fn write_and_sync(&mut self, entries: &[Vec<u8>]) -> Result<(), JournalError> {
         let mut bytes = Vec::with_capacity(
             entries
                 .iter()

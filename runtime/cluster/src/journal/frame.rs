@@ -151,28 +151,43 @@ fn payload_of(body: &[u8], length: usize) -> Result<&[u8], String> {
 
 const MISMATCH: &str = "the checksum does not match";
 
+/// The reason why a frame of a file cannot be read.
+#[derive(Debug)]
+pub(super) enum FrameError {
+    Io(io::Error),
+    /// The frame is invalid.
+    Damaged(String),
+}
+
 /// Reads the payload of a file's next frame; fails if it is longer than `payload_bytes_max`.
-pub(super) fn read_from(file: &mut impl Read, payload_bytes_max: usize) -> io::Result<Vec<u8>> {
+pub(super) fn read_from(
+    file: &mut impl Read,
+    payload_bytes_max: usize,
+) -> Result<Vec<u8>, FrameError> {
     let mut head = [0; HEAD_BYTES];
     file.read_exact(&mut head)
         .map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => io::Error::other("the file ends early"),
-            _ => error,
+            io::ErrorKind::UnexpectedEof => FrameError::Damaged("the file ends early".to_owned()),
+            _ => FrameError::Io(error),
         })?;
     let (length, sum) = parse_head(&head);
     if length == 0 || length > payload_bytes_max {
-        return Err(io::Error::other(format!("invalid frame length {length}")));
+        return Err(FrameError::Damaged(format!(
+            "invalid frame length {length}"
+        )));
     }
     let mut payload = Vec::with_capacity(length);
-    file.take(length as u64).read_to_end(&mut payload)?;
+    file.take(length as u64)
+        .read_to_end(&mut payload)
+        .map_err(FrameError::Io)?;
     if payload.len() < length {
-        return Err(io::Error::other(format!(
+        return Err(FrameError::Damaged(format!(
             "only {} of {length} bytes",
             payload.len()
         )));
     }
     if crc32c::crc32c(&payload) != sum {
-        return Err(io::Error::other("the checksum does not match"));
+        return Err(FrameError::Damaged(MISMATCH.to_owned()));
     }
     Ok(payload)
 }

@@ -15,6 +15,8 @@
 //! The file that is appended to is locked as long as it is open, so that there is one writer even if the lock file
 //! of the cluster directory was removed.
 
+#[cfg(test)]
+mod crashes;
 mod directory;
 mod file;
 mod frame;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::file::{MODE, read_header};
-use super::frame::{self, HEAD_BYTES};
+use super::frame::{self, FrameError, HEAD_BYTES};
 use super::{Header, JournalError};
 
 /// Extension of snapshots.
@@ -137,8 +137,8 @@ struct SegmentReader {
     segment: Vec<u8>,
     read: usize,
     was_last: bool,
-    /// Offset and description of a damaged frame.
-    damage: Option<(u64, String)>,
+    /// The offset of a frame that cannot be read, and the reason.
+    broken: Option<(u64, FrameError)>,
 }
 
 impl SegmentReader {
@@ -149,7 +149,7 @@ impl SegmentReader {
             segment: Vec::new(),
             read: 0,
             was_last: false,
-            damage: None,
+            broken: None,
         }
     }
 }
@@ -165,23 +165,32 @@ impl SegmentReader {
                 Ok(payload)
             }
             Err(error) => {
-                self.damage = Some((began, error.to_string()));
-                Err(error)
+                self.broken = Some((began, error));
+                Err(io::Error::other("a frame cannot be read"))
             }
         }
     }
 
     fn is_at_end(&mut self) -> bool {
-        self.was_last
-            && self.read == self.segment.len()
-            && self.file.read(&mut [0]).is_ok_and(|bytes| bytes == 0)
+        if !self.was_last || self.read < self.segment.len() {
+            return false;
+        }
+        match self.file.read(&mut [0]) {
+            Ok(bytes) => bytes == 0,
+            Err(error) => {
+                self.broken = Some((self.offset, FrameError::Io(error)));
+                false
+            }
+        }
     }
 
-    fn refusal(&self, path: &Path, otherwise: &str) -> JournalError {
-        let (offset, what) = self
-            .damage
-            .clone()
-            .unwrap_or_else(|| (self.offset, otherwise.to_owned()));
+    /// Returns the error of the frame that could not be read, or of content that is not valid.
+    fn refusal(&mut self, path: &Path, otherwise: &str) -> JournalError {
+        let (offset, what) = match self.broken.take() {
+            Some((_, FrameError::Io(error))) => return JournalError::io("read", path)(error),
+            Some((offset, FrameError::Damaged(what))) => (offset, what),
+            None => (self.offset, otherwise.to_owned()),
+        };
         JournalError::Damaged {
             path: path.to_owned(),
             offset,

@@ -1,5 +1,7 @@
 //! Tests of the cluster directory: its path, its permissions, and the lock that admits one coordinator.
 
+mod crashes;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
