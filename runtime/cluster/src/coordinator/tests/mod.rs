@@ -7,6 +7,7 @@ mod jobs;
 mod outcomes;
 mod output_log;
 mod outputs;
+mod power;
 mod preemption;
 mod preemption_recovery;
 mod recovery;
@@ -25,7 +26,6 @@ use napreduce_engine::{AttemptId, JobId, Report, Slots, TaskId, TaskKind, Worker
 use napreduce_history::open_history;
 use napreduce_local::coordinator::{Following, LastHeard, Recording};
 use napreduce_local::output::{ClaimRequest, Disk, OutputClaim, Owner, take_output};
-use napreduce_local::world::disk::RealDisk;
 use napreduce_protocol::requests::GetJob;
 use napreduce_protocol::{
     Answer, Blob, CheckpointSupport, CounterValues, Digest, FromWorker, Hello, JobDetail, JobEnd,
@@ -125,16 +125,18 @@ impl Scene {
     /// Recovers a coordinator without starting its loop.
     fn recovered(&self) -> Result<ClusterCoordinator, RecoveryError> {
         let (inputs, _) = unbounded_channel();
-        ClusterCoordinator::recover(&self.configuration, &self.blobs(), open_history, inputs)
+        let blobs = self.blobs()?;
+        ClusterCoordinator::recover(&self.configuration, &blobs, open_history, inputs)
     }
 
-    fn blobs(&self) -> Arc<BlobStore> {
-        let place = self
-            .configuration
-            .directory
-            .coordinator_directory()
-            .join("blobs");
-        BlobStore::open(Arc::new(RealDisk), place, 1 << 20).expect("a store")
+    fn blobs(&self) -> Result<Arc<BlobStore>, RecoveryError> {
+        let directory = &self.configuration.directory;
+        let place = directory.coordinator_directory().join("blobs");
+        Ok(BlobStore::open(
+            Arc::clone(directory.disk()),
+            place,
+            1 << 20,
+        )?)
     }
 
     /// Starts a coordinator that records the effects of every event.
@@ -144,12 +146,19 @@ impl Scene {
 
     /// Starts a coordinator after applying a change to it.
     fn start_changed(&self, change: impl FnOnce(&mut ClusterCoordinator)) -> Running {
+        self.try_start(change).expect("a coordinator")
+    }
+
+    fn try_start(
+        &self,
+        change: impl FnOnce(&mut ClusterCoordinator),
+    ) -> Result<Running, RecoveryError> {
         let (inputs, arriving) = unbounded_channel();
         let (requests, requested) = unbounded_channel();
         let (own, mut results) = unbounded_channel();
+        let blobs = self.blobs()?;
         let mut coordinator =
-            ClusterCoordinator::recover(&self.configuration, &self.blobs(), open_history, own)
-                .expect("a coordinator");
+            ClusterCoordinator::recover(&self.configuration, &blobs, open_history, own)?;
         change(&mut coordinator);
         let passed_on = inputs.clone();
         let helper = tokio::spawn(async move {
@@ -159,12 +168,12 @@ impl Scene {
             }
         });
         let task = tokio::spawn(coordinator.run(requested, arriving));
-        Running {
+        Ok(Running {
             inputs,
             requests,
             task,
             helper,
-        }
+        })
     }
 
     /// A job of `maps` maps and `reduces` reduces that writes to `out`.
