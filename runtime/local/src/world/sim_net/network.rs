@@ -36,6 +36,9 @@ const FIRST_PORT: u16 = 32_768;
 
 pub(super) type ConnectionId = u64;
 
+/// Receives a line for each change.
+pub(super) type Observer = Box<dyn FnMut(&str) + Send>;
+
 /// An end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
@@ -74,7 +77,7 @@ pub(super) struct Network {
     held: Vec<(Instant, Packet)>,
     /// Notified when the next event changes.
     changed: Arc<Notify>,
-    observer: Option<Box<dyn FnMut(&str) + Send>>,
+    observer: Option<Observer>,
 }
 
 #[derive(Debug)]
@@ -264,7 +267,7 @@ impl Network {
         }
     }
 
-    pub(super) fn observe(&mut self, observer: Box<dyn FnMut(&str) + Send>) {
+    pub(super) fn observe(&mut self, observer: Observer) {
         self.observer = Some(observer);
     }
 
