@@ -31,6 +31,13 @@ impl Chance {
         self.stream.random_range(least..=most)
     }
 
+    /// Returns a stream that begins here.
+    pub fn split(&mut self) -> Chance {
+        Chance {
+            stream: Pcg64Mcg::seed_from_u64(self.stream.random()),
+        }
+    }
+
     /// Draws true in `permille` of 1000 cases.
     pub fn happens(&mut self, permille: u32) -> bool {
         self.count(1, 1000) <= permille

@@ -28,6 +28,10 @@ struct SharedFacts {
     paused: BTreeMap<JobId, Instant>,
     /// Jobs that an operator killed.
     killed: BTreeSet<JobId>,
+    /// Number of hosts that lost their power.
+    crashes: u32,
+    /// Whether a host may be cut off, so that it carries out orders that are void.
+    is_divided: bool,
 }
 
 impl std::fmt::Debug for SharedFacts {
@@ -39,6 +43,21 @@ impl std::fmt::Debug for SharedFacts {
 }
 
 impl Facts {
+    /// Notes that a host may be cut off from now on.
+    pub fn divide(&self) {
+        lock(&self.shared).is_divided = true;
+    }
+
+    /// Notes that a host lost its power.
+    pub fn note_crash(&self) {
+        lock(&self.shared).crashes += 1;
+    }
+
+    /// Returns how many times hosts lost their power.
+    pub fn crashes(&self) -> u32 {
+        lock(&self.shared).crashes
+    }
+
     /// Notes that something happened to a process of this attempt.
     pub fn note_trouble(&self, attempt: AttemptId) {
         *lock(&self.shared).troubles.entry(attempt.task).or_default() += 1;
@@ -55,9 +74,12 @@ impl Facts {
     /// Notes that an attempt was told to commit. Returns another attempt of the task that was told so earlier and still
     /// exists.
     pub fn note_grant(&self, attempt: AttemptId, exists: Exists) -> Option<AttemptId> {
-        let granted = &mut lock(&self.shared).granted;
-        match granted.insert(attempt.task, (attempt, exists)) {
-            Some((earlier, exists)) if earlier != attempt && exists() => Some(earlier),
+        let mut facts = lock(&self.shared);
+        let is_divided = facts.is_divided;
+        match facts.granted.insert(attempt.task, (attempt, exists)) {
+            Some((earlier, exists)) if !is_divided && earlier != attempt && exists() => {
+                Some(earlier)
+            }
             _ => None,
         }
     }
@@ -92,10 +114,11 @@ impl Facts {
     /// Returns whether an operator's pause of this job is in force.
     pub fn is_paused(&self, job: JobId) -> bool {
         let facts = lock(&self.shared);
-        facts
-            .paused
-            .get(&job)
-            .is_some_and(|from| *from <= Instant::now())
+        !facts.is_divided
+            && facts
+                .paused
+                .get(&job)
+                .is_some_and(|from| *from <= Instant::now())
     }
 
     /// Notes that an operator killed a job.

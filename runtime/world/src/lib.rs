@@ -1,22 +1,26 @@
-//! A whole cluster in one process and in simulated time: the loops of coordinator and workers as they are, on a paused
-//! clock, with simulated machines under them. Everything random comes from one seed, so every run can be repeated and
-//! stepped through.
+//! A whole cluster in one process and in simulated time: the daemons of coordinator and workers and their clients as
+//! they are, on a paused clock, with a simulated network between them and simulated machines under them. Everything
+//! random comes from one seed, so every run can be repeated and stepped through.
 //!
 //! ```text
-//! run ---> coordinator (napreduce-local) <--- channels with latency ---> workers (napreduce-local)
-//!  |            ^ commands                                                   | Processes, ControlChannel
-//!  |         operator                                                        v
-//!  +-> clients: submit, follow, check the output                         machine: processes and their tasks
+//! run ---> hosts: one daemon each (napreduce-cluster) <--- SimNet ---> clients: submit, follow, check the output
+//!  |         |                                                    ---> operator: suspend, resume, kill, ...
+//!  |         +--> machine of a worker: processes and their tasks
+//!  +-> faults: of the network, of hosts
 //! ```
 //!
-//! Oracles log a violation as soon as they see it: [`Log::violation`].
+//! Files are real ones in a temporary directory. Oracles log a violation as soon as they see it: [`Log::violation`].
 
 mod chance;
-mod coordinator;
+mod client;
+mod daemon_log;
 pub mod entropy;
 mod facts;
+mod faults;
+mod host;
 mod log;
 mod machine;
+mod operator;
 mod run;
 mod workload;
 

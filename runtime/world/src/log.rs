@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use napreduce_protocol::lock;
 use napreduce_protocol::printing::print;
@@ -74,7 +75,7 @@ impl Log {
             return;
         }
         lines.count += 1;
-        let at = self.shared.began.elapsed();
+        let at = self.elapsed();
         let text = what.to_string().replace(&self.shared.directory, "RUN");
         let line = format!(
             "{:>6} {:>6}.{:06} {actor}: {text}\n",
@@ -103,6 +104,11 @@ impl Log {
         let mut is_full = self.shared.is_full.subscribe();
         // This log has the sender.
         let _ = is_full.wait_for(|full| *full).await;
+    }
+
+    /// Returns the time since the run began.
+    pub fn elapsed(&self) -> Duration {
+        self.shared.began.elapsed()
     }
 
     /// Returns the number of events.

@@ -57,7 +57,8 @@ impl SimJob {
         plan.task_timeout = Duration::from_secs(chance.between(20, 120));
         plan.checkpoint = CheckpointSupport {
             map: chance.happens(500),
-            reduce: chance.happens(700),
+            // Some policies refuse other jobs.
+            reduce: true,
         };
         plan.parameters =
             serde_json::to_vec(&parameters).expect("numbers, which JSON can represent");

@@ -200,6 +200,10 @@ impl Coordinator {
     ) -> Result<(), E> {
         let ended = self.state.take_ended();
         let commits = ended.iter().filter(|job| self.begin_commit(**job)).count();
+        #[cfg(feature = "simulated")]
+        if let Err(broken) = self.state.engine().check() {
+            tracing::error!(target: "oracle", "{broken}");
+        }
         self.entries.write(|entries| write(entries, commits > 0))?;
         self.state.flush();
         self.entries.release_answers();

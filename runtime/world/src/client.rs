@@ -1,0 +1,170 @@
+//! A client that submits one job, follows it, and checks its end.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use napreduce_cluster::{AsyncClient, ClientError, ClusterPlace, Patience, SubmitOptions};
+use napreduce_engine::{JobId, TaskId};
+use napreduce_local::world::World;
+use napreduce_protocol::JobEnd;
+use napreduce_protocol::requests::ListJobs;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::facts::Facts;
+use crate::log::Log;
+use crate::workload::SimJob;
+
+/// Crashes of a coordinator's workers after which a task may fail.
+const CRASHES_MIN: u32 = 3;
+/// Pause before another try to submit.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+/// More jobs than a run has.
+const JOBS_MAX: u32 = 100;
+
+/// Returns the limits of a client that waits for a coordinator as long as a run lasts.
+pub fn patience() -> Patience {
+    let day = Duration::from_secs(24 * 3600);
+    Patience {
+        first: day,
+        later: day,
+        absent: day,
+        tell: false,
+        ..Patience::default()
+    }
+}
+
+/// A client with its job.
+pub struct SimClient {
+    pub job: SimJob,
+    pub world: World,
+    pub place: ClusterPlace,
+    /// The file of the job's program.
+    pub program: PathBuf,
+    pub facts: Facts,
+    pub log: Log,
+    /// When the job must have ended.
+    pub by: Instant,
+}
+
+impl SimClient {
+    /// Submits the job and follows it to its end.
+    pub async fn run(self) {
+        sleep(self.job.submitted).await;
+        let ended = timeout_at(self.by, self.run_job()).await;
+        match ended {
+            Ok(Ok((job, end))) => self.check(job, end),
+            Ok(Err(error)) => self
+                .log
+                .violation(self.name(), format_args!("fails: {error}")),
+            Err(_) => self.log.violation(self.name(), "does not end"),
+        }
+    }
+
+    fn name(&self) -> &str {
+        &self.job.plan.name
+    }
+
+    async fn run_job(&self) -> Result<(JobId, JobEnd), ClientError> {
+        let place = self.place.clone();
+        let mut client = AsyncClient::connect(self.world.clone(), place, patience()).await?;
+        let job = self.submit(&mut client).await?;
+        self.log.event(self.name(), format_args!("is {job}"));
+        let end = client.follow(job, |_| {}).await?;
+        Ok((job, end))
+    }
+
+    /// Submits the job. After a try without an answer, it looks for the job before it tries again.
+    async fn submit(&self, client: &mut AsyncClient) -> Result<JobId, ClientError> {
+        let options = SubmitOptions {
+            user: "user".to_owned(),
+            program: Some(self.program.clone()),
+            ..SubmitOptions::default()
+        };
+        loop {
+            let error = match client.submit(self.job.plan.clone(), &options).await {
+                Ok(job) => return Ok(job),
+                Err(error @ ClientError::Refused { .. }) => return Err(error),
+                Err(error) => error,
+            };
+            self.log
+                .event(self.name(), format_args!("is not submitted: {error}"));
+            sleep(RETRY_PAUSE).await;
+            let jobs = client.ask(ListJobs { limit: JOBS_MAX }).await?;
+            if let Some(known) = jobs.iter().find(|job| job.name == self.name()) {
+                return Ok(known.job);
+            }
+        }
+    }
+
+    fn check(&self, job: JobId, end: JobEnd) {
+        match &end {
+            JobEnd::Succeeded(_) => {
+                self.log.event(self.name(), "succeeded");
+                self.check_output(job);
+            }
+            JobEnd::Failed { reason, .. } => {
+                self.log
+                    .event(self.name(), format_args!("failed: {reason}"));
+                let is_explained = self.facts.most_troubles(job) >= self.job.plan.attempts_max
+                    || self.facts.crashes() >= CRASHES_MIN;
+                if !is_explained {
+                    self.log
+                        .violation(self.name(), "failed without enough trouble");
+                }
+                self.check_names(&BTreeSet::new());
+            }
+            JobEnd::Killed { reason, .. } => {
+                self.log
+                    .event(self.name(), format_args!("was killed: {reason}"));
+                if !self.facts.is_killed(job) {
+                    self.log.violation(self.name(), "was killed by nobody");
+                }
+                self.check_names(&BTreeSet::new());
+            }
+        }
+    }
+
+    /// Checks that the output is that of an undisturbed run, and that nothing else is left.
+    fn check_output(&self, job: JobId) {
+        let task = |kind, index| TaskId { job, kind, index };
+        let expected = self.job.parameters.parts(task);
+        let letter = if self.job.parameters.reduces == 0 {
+            'm'
+        } else {
+            'r'
+        };
+        let mut names = BTreeSet::from(["_SUCCESS".to_owned()]);
+        for (index, text) in expected.iter().enumerate() {
+            let name = format!("part-{letter}-{index:05}");
+            match fs::read_to_string(self.job.plan.output.join(&name)) {
+                Ok(found) if found == *text => {}
+                Ok(found) => {
+                    let what = format!("{name} is {found:?}, not {text:?}");
+                    self.log.violation(self.name(), what);
+                }
+                Err(error) => self
+                    .log
+                    .violation(self.name(), format_args!("{name}: {error}")),
+            }
+            names.insert(name);
+        }
+        self.check_names(&names);
+    }
+
+    /// Checks that the output directory has no other entries than these.
+    fn check_names(&self, names: &BTreeSet<String>) {
+        let Ok(entries) = fs::read_dir(&self.job.plan.output) else {
+            return;
+        };
+        let mut found = BTreeSet::new();
+        for entry in entries.flatten() {
+            found.insert(entry.file_name().to_string_lossy().into_owned());
+        }
+        for name in found.difference(names) {
+            self.log
+                .violation(self.name(), format_args!("{name} is left"));
+        }
+    }
+}

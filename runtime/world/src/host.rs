@@ -1,0 +1,305 @@
+//! A host of the simulated cluster: runs a daemon as a service manager does, and suffers its faults.
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use napreduce_cluster::{
+    ClusterDirectory, ClusterPlace, CoordinatorConfiguration, StartProcesses, WorkerConfiguration,
+    coordinator_daemon, worker_daemon,
+};
+use napreduce_engine::Slots;
+use napreduce_history::open_history;
+use napreduce_local::process::{Interrupts, Processes};
+use napreduce_local::worker::IsolationMode;
+use napreduce_local::world::{Node, SimNet, World};
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::chance::Chance;
+use crate::facts::Facts;
+use crate::log::Log;
+use crate::machine::{SimMachine, TaskFaults};
+
+/// Time after which a service manager starts an ended daemon again.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
+const SIGTERM: i32 = 15;
+/// The wall clock of every host when a run begins: a day in 2026, in microseconds since 1970.
+pub const BEGINNING_MICROS: u64 = 1_780_000_000_000_000;
+
+/// Something that happens to a host.
+#[derive(Debug, Clone, Copy)]
+pub enum HostFault {
+    /// It loses its power, and has it again after this time.
+    Crash(Duration),
+    /// Nothing on it runs for this time, as on a laptop whose lid is closed.
+    Sleep(Duration),
+    /// Its wall clock jumps by so many microseconds.
+    Jump(i64),
+    /// Its daemon gets SIGTERM.
+    Terminate,
+}
+
+/// The daemon of a host.
+#[derive(Debug, Clone)]
+pub enum Daemon {
+    Coordinator(SchedulerName),
+    Worker { slots: Slots, faults: TaskFaults },
+}
+
+/// A host and what it needs to start its daemon.
+pub struct Host {
+    pub name: String,
+    pub address: IpAddr,
+    pub daemon: Daemon,
+    /// The cluster directory.
+    pub directory: PathBuf,
+    pub net: Arc<SimNet>,
+    pub chance: Chance,
+    pub facts: Facts,
+    pub log: Log,
+}
+
+/// A daemon that runs.
+struct Running {
+    node: Node,
+    signals: UnboundedSender<i32>,
+    ended: JoinHandle<String>,
+    machine: Option<Arc<SimMachine>>,
+}
+
+/// Why a daemon has stopped.
+enum Stopped {
+    /// It has ended, or its host has crashed.
+    Restart,
+    /// The run is over.
+    Over,
+}
+
+impl Host {
+    /// Runs the daemon until the sender of faults is dropped, and then ends it by SIGTERM.
+    pub async fn run(mut self, mut faults: UnboundedReceiver<HostFault>) {
+        loop {
+            let mut running = self.start();
+            if let Stopped::Over = self.watch(&mut running, &mut faults).await {
+                return self.finish(running).await;
+            }
+        }
+    }
+
+    fn start(&mut self) -> Running {
+        let seed = self.chance.between(0, u64::MAX);
+        let node = Node::new(&self.name, seed, self.unix_micros());
+        let world = World {
+            net: self.net.host(self.address),
+            ..node.world()
+        };
+        let (signals, arriving) = unbounded_channel();
+        let interrupts = Interrupts::of_channel(arriving);
+        let daemon = self.daemon.clone();
+        let (ended, machine) = match daemon {
+            Daemon::Coordinator(policy) => {
+                (self.start_coordinator(world, interrupts, policy), None)
+            }
+            Daemon::Worker { slots, faults } => {
+                let faults = TaskFaults {
+                    chance: self.chance.split(),
+                    ..faults
+                };
+                let tasks = world.tasks.clone();
+                let machine =
+                    SimMachine::new(&self.name, tasks, slots, faults, &self.facts, &self.log);
+                let machine = Arc::new(machine);
+                let ended = self.start_worker(world, interrupts, slots, &machine);
+                (ended, Some(machine))
+            }
+        };
+        Running {
+            node,
+            signals,
+            ended,
+            machine,
+        }
+    }
+
+    fn unix_micros(&self) -> u64 {
+        let passed = self.log.elapsed().as_micros();
+        BEGINNING_MICROS.saturating_add(u64::try_from(passed).unwrap_or_default())
+    }
+
+    fn cluster_directory(&self) -> Result<ClusterDirectory, String> {
+        ClusterDirectory::resolve(Some(self.directory.clone())).map_err(|error| error.to_string())
+    }
+
+    fn start_coordinator(
+        &self,
+        world: World,
+        interrupts: Interrupts,
+        policy: SchedulerName,
+    ) -> JoinHandle<String> {
+        let directory = self.cluster_directory();
+        let tasks = world.tasks.clone();
+        let bind = format!("{}:7000", self.address);
+        tasks.spawn(async move {
+            let directory = match directory {
+                Ok(directory) => directory,
+                Err(error) => return error,
+            };
+            let scheduler = Arc::new(SchedulerConfiguration::named(policy));
+            let mut configuration =
+                CoordinatorConfiguration::new(directory, scheduler, SchedulerConfiguration::read);
+            configuration.bind = bind;
+            configuration.world = world;
+            in_words(coordinator_daemon(configuration, open_history, interrupts).await)
+        })
+    }
+
+    fn start_worker(
+        &self,
+        world: World,
+        interrupts: Interrupts,
+        slots: Slots,
+        machine: &Arc<SimMachine>,
+    ) -> JoinHandle<String> {
+        let directory = self.cluster_directory();
+        let tasks = world.tasks.clone();
+        let name = self.name.clone();
+        let bind = format!("{}:0", self.address);
+        let machine = Arc::clone(machine) as Arc<dyn Processes>;
+        tasks.spawn(async move {
+            let directory = match directory {
+                Ok(directory) => directory,
+                Err(error) => return error,
+            };
+            let mut configuration = WorkerConfiguration::new(ClusterPlace::Directory(directory));
+            configuration.name = Some(name);
+            configuration.map_slots = slots.map;
+            configuration.reduce_slots = slots.reduce;
+            configuration.bind = bind;
+            configuration.disk_reserve = Some(0);
+            configuration.segment_memory = Some(0);
+            configuration.isolation.mode = IsolationMode::None;
+            configuration.world = world;
+            let start_processes: StartProcesses = Box::new(move |_, _| Ok(machine));
+            in_words(worker_daemon(&configuration, interrupts, start_processes).await)
+        })
+    }
+
+    /// Watches a daemon, and lets faults happen to it.
+    async fn watch(
+        &self,
+        running: &mut Running,
+        faults: &mut UnboundedReceiver<HostFault>,
+    ) -> Stopped {
+        loop {
+            let fault = tokio::select! {
+                biased;
+                ended = &mut running.ended => {
+                    self.note_end(ended);
+                    self.check_processes(running.machine.as_deref());
+                    sleep(RESTART_PAUSE).await;
+                    drop_waiting(faults);
+                    return Stopped::Restart;
+                }
+                fault = faults.recv() => fault,
+            };
+            let Some(fault) = fault else {
+                return Stopped::Over;
+            };
+            self.log.event(&self.name, format_args!("{fault:?}"));
+            match fault {
+                HostFault::Crash(down) => {
+                    self.facts.note_crash();
+                    running.node.crash();
+                    self.net.cut_power(self.address);
+                    sleep(down).await;
+                    self.net.restore_power(self.address);
+                    self.log.event(&self.name, "has power again");
+                    drop_waiting(faults);
+                    return Stopped::Restart;
+                }
+                HostFault::Sleep(asleep) => {
+                    running.node.fall_asleep();
+                    sleep(asleep).await;
+                    running.node.wake_up();
+                    self.log.event(&self.name, "wakes up");
+                }
+                HostFault::Jump(micros) => {
+                    let shown = self.unix_micros().saturating_add_signed(micros);
+                    running.node.set_unix_micros(shown);
+                }
+                HostFault::Terminate => {
+                    self.release_attempts(running.machine.as_deref());
+                    // Fails if the daemon has ended.
+                    let _ = running.signals.send(SIGTERM);
+                }
+            }
+        }
+    }
+
+    /// Lets the attempts of a worker that leaves run: one that was stopped at work must continue to save it.
+    fn release_attempts(&self, machine: Option<&SimMachine>) {
+        let Some(machine) = machine else {
+            return;
+        };
+        for attempt in machine.attempts() {
+            self.facts.release(attempt);
+        }
+    }
+
+    fn note_end(&self, ended: Result<String, tokio::task::JoinError>) {
+        match ended {
+            Ok(what) => self.log.event(&self.name, format_args!("ended: {what}")),
+            Err(error) => self
+                .log
+                .violation(&self.name, format_args!("panicked: {error}")),
+        }
+    }
+
+    fn check_processes(&self, machine: Option<&SimMachine>) {
+        let Some(machine) = machine else {
+            return;
+        };
+        for attempt in machine.attempts() {
+            let what = format!("the daemon has ended, the process of {attempt} has not");
+            self.log.violation(&self.name, what);
+        }
+    }
+
+    async fn finish(&self, running: Running) {
+        // Fails if the daemon has ended.
+        let _ = running.signals.send(SIGTERM);
+        let Running { ended, machine, .. } = running;
+        self.note_end(ended.await);
+        self.check_processes(machine.as_deref());
+        self.check_files();
+    }
+
+    /// Checks that a worker that has left its cluster keeps no data of jobs.
+    fn check_files(&self) {
+        let jobs = self.directory.join("workers").join(&self.name).join("jobs");
+        let Ok(entries) = fs::read_dir(jobs) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let what = format!("{} is left", entry.path().display());
+            self.log.violation(&self.name, what);
+        }
+    }
+}
+
+/// Drops the faults that a host was spared while it was down.
+fn drop_waiting(faults: &mut UnboundedReceiver<HostFault>) {
+    while faults.try_recv().is_ok() {}
+}
+
+fn in_words(ended: Result<(), impl std::fmt::Display>) -> String {
+    match ended {
+        Ok(()) => "as told".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}

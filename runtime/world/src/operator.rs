@@ -1,0 +1,246 @@
+//! The operator of a run: gives commands as `nap` does, and remembers what was answered.
+
+use std::time::Duration;
+
+use napreduce_cluster::{AsyncClient, ClientError, ClusterPlace};
+use napreduce_engine::{AttemptId, AttemptState, JobId};
+use napreduce_local::world::World;
+use napreduce_protocol::requests::{
+    CommandJob, CommandTask, GetOutcomes, KillJob, ListJobs, ListTasks,
+};
+use napreduce_protocol::{CommandOutcome, JobCommand, LiveAttempt, TaskCommand};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::chance::Chance;
+use crate::client::patience;
+use crate::facts::Facts;
+use crate::log::Log;
+
+/// Time in which a launch that was ordered has arrived at its worker and been carried out.
+const LAUNCH_TIME_MAX: Duration = Duration::from_secs(60);
+/// Pause between two looks at a command that is carried out, and how many there are.
+const LOOK_PAUSE: Duration = Duration::from_millis(500);
+const LOOKS_MAX: u32 = 20;
+/// Interval of commands that let everything run, once the faults have stopped.
+const LET_RUN_INTERVAL: Duration = Duration::from_secs(30);
+/// More jobs than a run has.
+const JOBS_MAX: u32 = 100;
+const REASON: &str = "drawn by the operator";
+
+/// The operator, before the first command.
+pub struct Operator {
+    pub world: World,
+    pub place: ClusterPlace,
+    pub chance: Chance,
+    pub facts: Facts,
+    pub log: Log,
+    /// After this time, everything is to run.
+    pub until: Instant,
+}
+
+impl Operator {
+    /// Gives commands while there are faults; then lets everything run, for ever.
+    pub async fn run(self) {
+        let Operator {
+            world,
+            place,
+            chance,
+            facts,
+            log,
+            until,
+        } = self;
+        match AsyncClient::connect(world, place, patience()).await {
+            Ok(client) => {
+                let shift = Shift {
+                    client,
+                    chance,
+                    facts,
+                    log,
+                    until,
+                };
+                shift.run().await;
+            }
+            Err(error) => log.violation("operator", error),
+        }
+    }
+}
+
+/// The operator at work.
+struct Shift {
+    client: AsyncClient,
+    chance: Chance,
+    facts: Facts,
+    log: Log,
+    until: Instant,
+}
+
+impl Shift {
+    async fn run(mut self) {
+        let commands = *self.chance.pick(&[0, 3, 10, 40]).unwrap_or(&0);
+        for _ in 0..commands {
+            let pause = self.chance.millis(100, 20_000);
+            sleep(pause).await;
+            if Instant::now() >= self.until {
+                break;
+            }
+            if let Err(error) = self.act().await {
+                self.log.event("operator", error);
+            }
+        }
+        sleep_until(self.until).await;
+        loop {
+            // Some jobs are submitted late, and some suspends are under way.
+            if let Err(error) = self.let_run().await {
+                self.log.event("operator", error);
+            }
+            sleep(LET_RUN_INTERVAL).await;
+        }
+    }
+
+    async fn jobs(&mut self) -> Result<Vec<JobId>, ClientError> {
+        let listed = self.client.ask(ListJobs { limit: JOBS_MAX }).await?;
+        let mut jobs = Vec::new();
+        for job in listed {
+            if !job.phase.has_ended() {
+                jobs.push(job.job);
+            }
+        }
+        Ok(jobs)
+    }
+
+    async fn live(&mut self) -> Result<Vec<LiveAttempt>, ClientError> {
+        let tasks = self.client.ask(ListTasks { job: None }).await?;
+        let mut live = Vec::new();
+        for task in tasks {
+            live.extend(task.live);
+        }
+        Ok(live)
+    }
+
+    /// Does one drawn thing.
+    async fn act(&mut self) -> Result<(), ClientError> {
+        let drawn = self.chance.count(0, 11);
+        if drawn <= 7 {
+            let live = self.live().await?;
+            let Some(attempt) = self.chance.pick(&live).map(|live| live.attempt) else {
+                return Ok(());
+            };
+            return match drawn {
+                0..=2 => self.suspend(attempt).await,
+                3 | 4 => self.command(attempt, TaskCommand::Checkpoint).await,
+                5 => self.command(attempt, TaskCommand::Kill).await,
+                _ => self.command(attempt, TaskCommand::Resume).await,
+            };
+        }
+        let jobs = self.jobs().await?;
+        let Some(job) = self.chance.pick(&jobs).copied() else {
+            return Ok(());
+        };
+        match drawn {
+            8 => self.pause(job, JobCommand::Suspend).await,
+            9 => self.pause(job, JobCommand::Hold).await,
+            10 => self.resume(job).await,
+            _ => self.kill(job).await,
+        }
+    }
+
+    /// Gives a command other than a suspend to an attempt.
+    async fn command(
+        &mut self,
+        attempt: AttemptId,
+        command: TaskCommand,
+    ) -> Result<(), ClientError> {
+        // It may be carried out before it is answered.
+        self.facts.release(attempt);
+        self.log
+            .event("operator", format_args!("{command} {attempt}"));
+        self.client.ask(task_command(attempt, command)).await?;
+        Ok(())
+    }
+
+    /// Suspends an attempt, and notes when that is done.
+    async fn suspend(&mut self, attempt: AttemptId) -> Result<(), ClientError> {
+        let command = TaskCommand::Suspend;
+        self.log
+            .event("operator", format_args!("{command} {attempt}"));
+        self.client.ask(task_command(attempt, command)).await?;
+        for _ in 0..LOOKS_MAX {
+            sleep(LOOK_PAUSE).await;
+            let asked = GetOutcomes {
+                job: attempt.task.job,
+                attempts: vec![attempt],
+                command,
+            };
+            let outcomes = self.client.ask(asked).await?;
+            match outcomes.first() {
+                Some((_, CommandOutcome::Pending | CommandOutcome::Queued)) => {}
+                Some((_, CommandOutcome::Done)) => {
+                    self.log
+                        .event("operator", format_args!("{attempt} is suspended"));
+                    self.facts.hold(attempt);
+                    return Ok(());
+                }
+                _ => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn pause(&mut self, job: JobId, command: JobCommand) -> Result<(), ClientError> {
+        self.log.event("operator", format_args!("{command} {job}"));
+        self.client.ask(job_command(job, command)).await?;
+        self.facts.pause(job, Instant::now() + LAUNCH_TIME_MAX);
+        Ok(())
+    }
+
+    async fn resume(&mut self, job: JobId) -> Result<(), ClientError> {
+        // It may be carried out before it is answered.
+        self.facts.resume(job);
+        self.log.event("operator", format_args!("resume {job}"));
+        self.client.ask(job_command(job, JobCommand::Resume)).await
+    }
+
+    async fn kill(&mut self, job: JobId) -> Result<(), ClientError> {
+        self.facts.resume(job);
+        self.facts.note_killed(job);
+        self.log.event("operator", format_args!("kill {job}"));
+        let reason = REASON.to_owned();
+        self.client.ask(KillJob { job, reason }).await
+    }
+
+    /// Resumes everything that is suspended or paused.
+    async fn let_run(&mut self) -> Result<(), ClientError> {
+        for job in self.jobs().await? {
+            self.facts.resume(job);
+            // Refused if nothing of it is suspended.
+            let _ = self.client.ask(job_command(job, JobCommand::Resume)).await;
+        }
+        for live in self.live().await? {
+            if live.state != AttemptState::Suspended {
+                continue;
+            }
+            self.facts.release(live.attempt);
+            let command = task_command(live.attempt, TaskCommand::Resume);
+            // Refused if it has ended meanwhile.
+            let _ = self.client.ask(command).await;
+        }
+        Ok(())
+    }
+}
+
+fn task_command(attempt: AttemptId, command: TaskCommand) -> CommandTask {
+    CommandTask {
+        task: attempt.task,
+        attempt: Some(attempt.number),
+        command,
+        reason: REASON.to_owned(),
+    }
+}
+
+fn job_command(job: JobId, command: JobCommand) -> CommandJob {
+    CommandJob {
+        job,
+        command,
+        reason: REASON.to_owned(),
+    }
+}
