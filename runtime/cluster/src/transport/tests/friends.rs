@@ -91,14 +91,20 @@ fn dropped_receive_loses_nothing() {
         let (client, mut server) = pair(Role::Worker).await;
         let (mut sender, _held) = client.split();
         let message = vec![7_u8; 300_000];
+        let (dropped_once, begin) = tokio::sync::oneshot::channel();
         let sending = tokio::spawn(async move {
+            begin.await.expect("a receive was dropped");
             for _ in 0..20 {
                 sender.send(&message).await.unwrap();
             }
             sender
         });
+        tokio::select! {
+            biased;
+            message = server.receive::<Vec<u8>>() => panic!("nothing was sent: {message:?}"),
+            () = tokio::task::yield_now() => dropped_once.send(()).unwrap(),
+        }
         let mut received = 0;
-        let mut dropped = 0;
         while received < 20 {
             tokio::select! {
                 biased;
@@ -106,10 +112,9 @@ fn dropped_receive_loses_nothing() {
                     assert_eq!(message.unwrap().unwrap(), vec![7_u8; 300_000]);
                     received += 1;
                 }
-                () = tokio::task::yield_now() => dropped += 1,
+                () = tokio::task::yield_now() => {}
             }
         }
-        assert!(dropped > 0, "no receive was ever dropped");
         sending.await.unwrap();
     });
 }
