@@ -91,6 +91,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "napreduce-local",
         ],
     ),
+    ("framework/mistakes", &["napreduce"]),
     ("examples", &["napreduce"]),
     ("examples/matching-lines", &["napreduce"]),
     ("examples/service", &["napreduce"]),
