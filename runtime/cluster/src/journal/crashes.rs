@@ -17,7 +17,7 @@ const DIRECTORY: &str = "/cluster/coordinator";
 /// Never over while a test runs.
 const LONG: FsyncPolicy = FsyncPolicy::Interval(Duration::from_secs(1_000_000));
 
-/// What a coordinator does with its journal.
+/// Uses a journal as a coordinator does.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     /// Appends so many entries with one call.
@@ -333,7 +333,7 @@ fn run_lives(seed: u64, rates: FaultRates, error: Option<i32>) {
     let mut random = Pcg64::seed_from_u64(seed);
     let disk = disk(seed);
     disk.set_rates(rates);
-    // What was appended before a sync that fails is not promised.
+    // Entries are not promised if their sync fails.
     let fsync = if error.is_some() || random.random_bool(0.5) {
         FsyncPolicy::Always
     } else {

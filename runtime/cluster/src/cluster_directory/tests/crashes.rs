@@ -9,7 +9,7 @@ use napreduce_protocol::Secret;
 
 use super::super::{ClusterDirectory, ClusterDirectoryError};
 
-/// What a coordinator does with its directory before it accepts jobs.
+/// Prepares a directory as a coordinator does before it accepts jobs.
 fn start(disk: &SimDisk) -> Result<Secret, ClusterDirectoryError> {
     let path = PathBuf::from("/home/state/cluster");
     let directory = ClusterDirectory::on_disk(Arc::new(disk.clone()), path);

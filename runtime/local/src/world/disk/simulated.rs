@@ -94,7 +94,7 @@ enum Node {
 struct FileNode {
     content: Vec<u8>,
     synced: Vec<u8>,
-    /// What was done to the content since it was synced.
+    /// Changes of the content since its last sync.
     unsynced: Vec<ContentChange>,
     mode: u32,
     modified: i64,
@@ -229,7 +229,7 @@ impl SimDisk {
         match state.begin_call(kind)? {
             Some(CallFault::Error(code)) => Err(io::Error::from_raw_os_error(code)),
             Some(CallFault::LastCall) => {
-                // Nobody receives the result.
+                // The receiver may be gone.
                 let _ = act(&mut state);
                 state.is_down = true;
                 Err(down())

@@ -22,7 +22,7 @@ use super::link::{LinkSettings, Links};
 const BACKLOG_MAX: usize = 1024;
 /// Pause before a connection request is repeated that met a full backlog.
 const BACKLOG_PAUSE: Duration = Duration::from_secs(1);
-/// Time until a connection request fails that nobody answers: Linux's six repetitions.
+/// The time until an unanswered connection request fails; Linux repeats it six times.
 const CONNECT_MAX: Duration = Duration::from_secs(127);
 /// Interval at which an end checks whether its peer can be reached.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -70,7 +70,7 @@ pub(super) struct Network {
     connections: BTreeMap<ConnectionId, Connection>,
     /// Number of connections and listening sockets so far.
     opened: u64,
-    /// What happens next, by time and then by number.
+    /// Pending events, by time and then by number.
     events: BTreeMap<(Instant, u64), Event>,
     scheduled: u64,
     /// Packets that could not be delivered, in order, with the time of their last try.
@@ -132,7 +132,7 @@ struct End {
     heard: Instant,
 }
 
-/// What holds an end of a connection open.
+/// The owner of an end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holder {
     /// The system, until the process accepts it.
