@@ -37,7 +37,7 @@ pub struct CoordinatorState {
     gone: GoneWorkers,
     /// Links that may have something to send.
     touched: BTreeSet<WorkerId>,
-    /// What is left to do for the current entry after the engine has handled it; empty between entries.
+    /// Steps of the current entry that follow the engine; empty between entries.
     cleanups: Vec<Cleanup>,
     /// Jobs forgotten by the engine whose output must be committed or removed.
     ended: Vec<JobId>,

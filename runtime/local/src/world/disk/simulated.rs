@@ -198,8 +198,8 @@ impl SimDisk {
         lock(&self.state).bytes_max = bytes;
     }
 
-    /// Returns the time that calls took since this was last called. No call waits: whoever polls the node that made
-    /// them lets that time pass.
+    /// Returns the time that calls took since the last call of this method. Calls do not wait: the simulation that polls their process
+    /// lets that time pass.
     #[must_use]
     pub fn take_latency(&self) -> Duration {
         std::mem::take(&mut lock(&self.state).latency)
@@ -229,7 +229,7 @@ impl SimDisk {
         match state.begin_call(kind)? {
             Some(CallFault::Error(code)) => Err(io::Error::from_raw_os_error(code)),
             Some(CallFault::LastCall) => {
-                // The receiver may be gone.
+                // The call takes effect, but its process has ended and gets no result.
                 let _ = act(&mut state);
                 state.is_down = true;
                 Err(down())
