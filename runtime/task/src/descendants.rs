@@ -48,6 +48,16 @@ impl Descendant {
         self.stat().is_some() && pidfd_send_signal(&pidfd, signal).is_ok()
     }
 
+    /// Returns whether it runs nothing any more: it does not exist, or its parent has only to ask for its status.
+    pub fn has_ended(self) -> bool {
+        match self.state() {
+            // The first thread of a process may have ended before the others.
+            Some('Z' | 'X') => threads_of(self.process).len() <= 1,
+            Some(_) => false,
+            None => true,
+        }
+    }
+
     /// Returns whether it is stopped: it was by itself, if nobody has signalled it.
     pub fn is_stopped(self) -> bool {
         self.state().is_some_and(|state| matches!(state, 'T' | 't'))

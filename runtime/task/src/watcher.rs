@@ -150,7 +150,9 @@ pub fn end_processes_of(directory: &Path) -> usize {
     let mut ended: BTreeSet<Descendant> = BTreeSet::new();
     loop {
         let left = marked(&mark, directory);
-        if left.is_empty() || began.elapsed() > PATIENCE {
+        // A process that is ending has no environment any more, but may still hold files and locks.
+        let have_ended = left.is_empty() && ended.iter().all(|process| process.has_ended());
+        if have_ended || began.elapsed() > PATIENCE {
             return ended.len();
         }
         // Stopped first, so that none starts another one meanwhile.
