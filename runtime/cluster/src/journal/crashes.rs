@@ -392,6 +392,29 @@ fn is_injected(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Other || code == Some(libc::EIO) || code == Some(libc::ENOSPC)
 }
 
+/// What a failed sync should have written is visible until the machine loses power.
+#[test]
+fn entries_before_failed_sync_survive_with_later_ones() {
+    for seed in 0..50 {
+        let disk = disk(seed);
+        let mut coordinator = Coordinator::start(&disk, LONG).expect("started");
+        let steps = [Append(1), Sync, Append(2)];
+        coordinator.steps(&steps).expect("appended");
+        disk.fail_call(disk.calls(), CallFault::Error(libc::EIO));
+        coordinator.step(Sync).expect_err("the sync fails");
+        drop(coordinator);
+        end(&disk, End::Killed);
+        let mut coordinator = Coordinator::start(&disk, LONG).expect("started again");
+        assert_eq!(coordinator.progress.appended, 3);
+        coordinator.step(Append(1)).expect("appended");
+        drop(coordinator);
+        end(&disk, End::PowerLost);
+        let coordinator =
+            Coordinator::start(&disk, LONG).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert!(coordinator.progress.appended >= 3, "seed {seed}");
+    }
+}
+
 #[test]
 fn random_lives_lose_nothing_acknowledged() {
     for seed in 0..1_000 {

@@ -19,6 +19,8 @@ pub(super) struct JournalFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     bytes: u64,
+    /// The length that the last sync has made durable.
+    synced_bytes: u64,
     /// The checksum of the last frame; `None` before the header.
     sum: Option<u32>,
     fsync: FsyncPolicy,
@@ -33,6 +35,7 @@ impl JournalFile {
             path: path.to_owned(),
             file,
             bytes: 0,
+            synced_bytes: 0,
             sum: None,
             fsync,
             synced: now(),
@@ -126,8 +129,7 @@ impl JournalFile {
             .map_err(JournalError::io("encode the header of", path))?;
         journal.append(&[text])?;
         if fsync != FsyncPolicy::Always {
-            let synced = journal.sync();
-            journal.cut_if_failed(0, synced)?;
+            journal.sync()?;
         }
         disk.sync_parent(path)
             .map_err(JournalError::io("sync the directory of", path))?;
@@ -163,6 +165,7 @@ impl JournalFile {
             .map_err(JournalError::io("seek in", path))?;
         let journal = JournalFile {
             bytes: content.end,
+            synced_bytes: content.end,
             sum: Some(content.sum),
             ..JournalFile::empty(path, file, fsync)
         };
@@ -190,21 +193,24 @@ impl JournalFile {
     pub(super) fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), JournalError> {
         let before = self.bytes;
         let appended = self.write_and_sync(entries);
-        self.cut_if_failed(before, appended)
+        if appended.is_err() {
+            // Report the first error.
+            let _ = self.file.set_len(before);
+        }
+        appended
     }
 
-    /// Cuts the file to a length after an error. What a failed sync could not write stays visible until the machine
-    /// loses power: a coordinator that appended to it would leave a gap.
-    fn cut_if_failed(
-        &self,
-        length: u64,
-        written: Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
-        if written.is_err() {
-            // Report the first error.
-            let _ = self.file.set_len(length);
+    /// Writes again what an earlier append has left unsynced, if there is any. After a failed sync the kernel shows it until the machine loses power, but no
+    /// later sync writes it to the disk: a coordinator that appended to it would leave a gap.
+    fn write_unsynced_again(&mut self) -> io::Result<()> {
+        if self.fsync == FsyncPolicy::Always {
+            return Ok(());
         }
-        written
+        let mut unsynced = Vec::new();
+        self.file.seek(SeekFrom::Start(self.synced_bytes))?;
+        self.file.read_to_end(&mut unsynced)?;
+        self.file.seek(SeekFrom::Start(self.synced_bytes))?;
+        self.file.write_all(&unsynced)
     }
 
     fn write_and_sync(&mut self, entries: &[Vec<u8>]) -> Result<(), JournalError> {
@@ -259,10 +265,15 @@ impl JournalFile {
 
     /// Syncs everything.
     fn sync(&mut self) -> Result<(), JournalError> {
-        self.file
-            .sync_data()
-            .map_err(JournalError::io("sync", &self.path))?;
+        if let Err(error) = self.file.sync_data() {
+            if self.write_unsynced_again().is_err() {
+                // A power loss may take these entries anyway. Report the first error.
+                let _ = self.file.set_len(self.synced_bytes);
+            }
+            return Err(JournalError::io("sync", &self.path)(error));
+        }
         self.synced = now();
+        self.synced_bytes = self.bytes;
         self.dirty = false;
         Ok(())
     }
