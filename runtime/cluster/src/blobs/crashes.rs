@@ -108,3 +108,28 @@ fn blob_that_was_found_after_restart_survives_power_loss() {
         }
     }
 }
+
+/// An error says nothing about the content, which a running job needs.
+#[test]
+fn blob_survives_error_while_it_is_verified() {
+    let content = CONTENTS[0];
+    let calls_of_pin = {
+        let disk = disk(0);
+        store_all(&disk);
+        let store = open(&disk).expect("opened");
+        let before = disk.calls();
+        store.pin(blob(content).digest).expect("verified");
+        disk.calls() - before
+    };
+    for call in 0..calls_of_pin {
+        let disk = disk(0);
+        store_all(&disk);
+        let store = open(&disk).expect("opened");
+        disk.fail_call(disk.calls() + call, CallFault::Error(libc::EIO));
+        // An error, or a second look.
+        let tried = store.pin(blob(content).digest);
+        assert!(!matches!(tried, Ok(None)), "call {call}");
+        let pinned = store.pin(blob(content).digest).expect("verified");
+        assert!(pinned.is_some(), "call {call}");
+    }
+}

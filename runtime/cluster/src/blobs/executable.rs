@@ -1,10 +1,10 @@
 //! Detects the processor architecture of a program from its ELF header. Does not check that the system can
 //! execute it.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use napreduce_local::world::disk::{Disk, Opening};
 use thiserror::Error;
 
 const HEADER_BYTES: usize = 20;
@@ -27,10 +27,14 @@ pub(crate) enum ExecutableError {
 }
 
 /// Returns the architecture of a program, named as in `std::env::consts::ARCH`. Blocking.
-pub(crate) fn program_architecture(path: &Path) -> Result<&'static str, ExecutableError> {
+pub(crate) fn program_architecture(
+    disk: &dyn Disk,
+    path: &Path,
+) -> Result<&'static str, ExecutableError> {
     let shown = || path.display().to_string();
     let mut header = [0; HEADER_BYTES];
-    match File::open(path).and_then(|mut file| file.read_exact(&mut header)) {
+    let opened = disk.open(path, Opening::ReadLinked);
+    match opened.and_then(|mut file| file.read_exact(&mut header)) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             return Err(ExecutableError::NotElf { path: shown() });
         }
@@ -77,13 +81,15 @@ fn name(machine: u16, wide: bool) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use napreduce_local::world::disk::RealDisk;
+
     use super::*;
 
     fn architecture(header: &[u8]) -> Result<&'static str, String> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("program");
         std::fs::write(&path, header).expect("a written file");
-        program_architecture(&path).map_err(|error| error.to_string())
+        program_architecture(&RealDisk, &path).map_err(|error| error.to_string())
     }
 
     fn header(class: u8, order: u8, machine: [u8; 2]) -> Vec<u8> {
@@ -95,7 +101,8 @@ mod tests {
 
     #[test]
     fn program_architecture_of_test_is_this_processor() {
-        let found = program_architecture(Path::new("/proc/self/exe")).expect("this is a program");
+        let found = program_architecture(&RealDisk, Path::new("/proc/self/exe"))
+            .expect("this is a program");
         assert_eq!(found, std::env::consts::ARCH);
     }
 
@@ -121,7 +128,8 @@ mod tests {
             error.ends_with("for an unknown processor (ELF machine 65279)"),
             "{error}"
         );
-        let error = program_architecture(Path::new("/nowhere/at all")).expect_err("a missing file");
+        let error = program_architecture(&RealDisk, Path::new("/nowhere/at all"))
+            .expect_err("a missing file");
         assert!(
             error
                 .to_string()

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use napreduce_local::world::disk::{Disk, DiskFile, Links, Opening};
 use napreduce_protocol::{Blob, Digest, IoResult, lock};
 
+use super::executable::{ExecutableError, program_architecture};
 use super::stamp::Stamp;
 use super::writer::{BlobWriter, MODE, UNFINISHED};
 use super::{BlobError, digest_of};
@@ -255,7 +256,7 @@ impl BlobStore {
         let failed = |error| BlobError::io(format!("read {}", path.display()), error);
         let intact = verified_stamp(self.disk(), &path, digest).map_err(failed)?;
         let mut index = self.index();
-        let now = Stamp::at(self.disk(), &path).ok();
+        let now = Stamp::at(self.disk(), &path).if_there().map_err(failed)?;
         match index.blobs.get_mut(&digest) {
             Some(stored) if intact.is_some() && intact == now => {
                 stored.verified = now;
@@ -353,6 +354,11 @@ impl PinnedBlob {
     /// time may still hold the writing descriptor. The caller has to retry.
     pub(crate) fn path(&self) -> PathBuf {
         self.store.path(self.digest)
+    }
+
+    /// Returns the architecture of the program that the blob is. Blocking.
+    pub(crate) fn architecture(&self) -> Result<&'static str, ExecutableError> {
+        program_architecture(self.store.disk(), &self.path())
     }
 
     /// Returns whether the file is still the verified one. Blocking.

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use napreduce_local::world::Tasks;
+use napreduce_local::world::disk::RealDisk;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::requests::OfferBlob;
 use napreduce_protocol::{Blob, Digest, FromCoordinator, Payload, ToCoordinator};
@@ -111,8 +112,8 @@ impl ProgramFile {
     }
 
     pub(super) fn read(path: &Path, cancelled: &AtomicBool) -> Result<ProgramFile, ClientError> {
-        let architecture =
-            program_architecture(path).map_err(|error| ClientError::Program(error.to_string()))?;
+        let architecture = program_architecture(&RealDisk, path)
+            .map_err(|error| ClientError::Program(error.to_string()))?;
         let file = SourceFile::read(
             path,
             &Reading {

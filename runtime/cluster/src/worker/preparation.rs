@@ -146,7 +146,7 @@ async fn fetch_once(environment: &WorkerEnvironment, blob: Blob) -> Result<Pinne
 fn check_architecture(environment: &WorkerEnvironment, program: &Path) -> Result<(), TaskError> {
     let own = std::env::consts::ARCH;
     let host = &environment.host;
-    match program_architecture(program) {
+    match program_architecture(&RealDisk, program) {
         Ok(architecture) if architecture == own => Ok(()),
         Ok(architecture) => Err(TaskError::retryable(format!(
             "the job's program is built for {architecture}, but host {host} is {own}; submit one that is built for the \

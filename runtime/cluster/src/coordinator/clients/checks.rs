@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_protocol::{Blob, Digest, Split, StorageScheme, Submission};
 
-use crate::blobs::{PinnedBlob, program_architecture};
+use crate::blobs::PinnedBlob;
 use crate::coordinator::refusal::Refusal;
 
 /// Maximum number of side files of one job.
@@ -70,8 +70,9 @@ pub(super) fn check(
         pinned(&file.blob, pins)?;
     }
     let program = pinned(&submission.program, pins)?;
-    let architecture =
-        program_architecture(&program.path()).map_err(|error| Refusal::wrong(error.to_string()))?;
+    let architecture = program
+        .architecture()
+        .map_err(|error| Refusal::wrong(error.to_string()))?;
     if architecture != submission.architecture {
         return Err(Refusal::wrong(format!(
             "the program is for {architecture}, but was submitted for {}",

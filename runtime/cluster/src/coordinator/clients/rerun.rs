@@ -9,7 +9,7 @@ use napreduce_protocol::requests::RerunJob;
 use napreduce_protocol::{Blob, Digest, JobPlan, Submission};
 
 use super::{Client, Parting, Refusal};
-use crate::blobs::{BlobStore, PinnedBlob, program_architecture};
+use crate::blobs::{BlobStore, PinnedBlob};
 use crate::coordinator::requests::{LoopRequest, check_reason};
 
 impl Client {
@@ -42,7 +42,7 @@ fn prepare(
     let RerunJob { token, of, output } = asked;
     let program = definition.program.ok_or("it has no stored program")?;
     let pinned = pin(blobs, program)?;
-    let architecture = program_architecture(&pinned.path()).map_err(|error| error.to_string())?;
+    let architecture = pinned.architecture().map_err(|error| error.to_string())?;
     let mut pins = BTreeMap::from([(program.digest, pinned)]);
     for file in &definition.files {
         pins.insert(file.blob.digest, pin(blobs, file.blob)?);
