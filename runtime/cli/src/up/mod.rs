@@ -17,6 +17,7 @@ use daemon::{Daemon, DaemonExit};
 use napreduce_cluster::{
     ClusterPlace, CoordinatorConfiguration, OnTerminate, WorkerConfiguration, end_leftovers,
 };
+use napreduce_local::world::World;
 use napreduce_protocol::printing::{print, print_error};
 use readiness::Readiness;
 use restarts::Restarts;
@@ -113,7 +114,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     directory.create()?;
     let _lock = directory.lock_up()?;
     // Fail if a coordinator runs already: it would be mistaken for ours.
-    drop(directory.lock_coordinator()?);
+    drop(directory.lock_coordinator(&World::real().process)?);
     end_leftovers(&directory);
     let (events, arriving) = channel();
     listen(events.clone())?;

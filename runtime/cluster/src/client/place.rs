@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use napreduce_local::world::Process;
 use napreduce_local::world::disk::RealDisk;
 use napreduce_protocol::Secret;
 
@@ -95,9 +96,9 @@ impl ClusterPlace {
     }
 
     /// Returns whether a coordinator is running or starting there, as far as this machine can detect.
-    pub(crate) fn is_starting(&self) -> bool {
+    pub(crate) fn is_starting(&self, process: &Process) -> bool {
         match self {
-            ClusterPlace::Directory(directory) => directory.is_held(),
+            ClusterPlace::Directory(directory) => directory.is_held(process),
             ClusterPlace::Address { .. } => false,
         }
     }

@@ -285,7 +285,7 @@ impl Session {
     async fn try_to_connect(&mut self) -> Result<Connection, TryError> {
         let (address, secret) = self.place.look_up().map_err(|error| match error {
             // A starting coordinator publishes its address soon.
-            error if error.is_absence() && self.place.is_starting() => {
+            error if error.is_absence() && self.place.is_starting(&self.world.process) => {
                 TryError::Transient(error.to_string())
             }
             error if error.is_absence() => TryError::Absent(error),

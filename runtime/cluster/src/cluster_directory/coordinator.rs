@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use napreduce_local::world::Clock;
+use napreduce_local::world::World;
 use napreduce_local::world::disk::Replacement;
 use napreduce_protocol::IoResult;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ impl ClusterDirectory {
     pub fn publish_coordinator(
         &self,
         mut address: SocketAddr,
-        clock: &Clock,
+        world: &World,
     ) -> Result<(), ClusterDirectoryError> {
         match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -44,9 +44,9 @@ impl ClusterDirectory {
         let path = self.coordinator_file();
         let record = CoordinatorRecord {
             address: address.to_string(),
-            pid: std::process::id(),
+            pid: world.process.id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            started: clock.unix_micros() / 1_000_000,
+            started: world.clock.unix_micros() / 1_000_000,
         };
         self.replace_record(&path, &record)
             .map_err(ClusterDirectoryError::io("write", path))

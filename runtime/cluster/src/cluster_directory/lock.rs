@@ -8,11 +8,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+use napreduce_local::world::Process;
 use napreduce_local::world::disk::{Disk, DiskFile, FileLock, Opening};
 use napreduce_protocol::{IoResult, read_regular};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, test_kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::error::ClusterDirectoryError;
 use super::place::ClusterDirectory;
@@ -126,8 +127,11 @@ fn has_open(pid: Pid, path: &Path) -> bool {
 
 impl ClusterDirectory {
     /// Makes this process the only coordinator of the directory.
-    pub fn lock_coordinator(&self) -> Result<DirectoryLock, ClusterDirectoryError> {
-        let pid = match take(&**self.disk(), &self.coordinator_lock_file())? {
+    pub fn lock_coordinator(
+        &self,
+        process: &Process,
+    ) -> Result<DirectoryLock, ClusterDirectoryError> {
+        let pid = match take(&**self.disk(), &self.coordinator_lock_file(), process.id())? {
             Taken::Ours(lock) => return Ok(lock),
             Taken::HeldBy(pid) => pid,
         };
@@ -146,7 +150,7 @@ impl ClusterDirectory {
 
     /// Makes this process the only `nap up` of the directory.
     pub fn lock_up(&self) -> Result<DirectoryLock, ClusterDirectoryError> {
-        let running = match take(&**self.disk(), &self.up_lock_file())? {
+        let running = match take(&**self.disk(), &self.up_lock_file(), std::process::id())? {
             Taken::Ours(lock) => return Ok(lock),
             Taken::HeldBy(Some(pid)) => format!("process {pid}"),
             Taken::HeldBy(None) => "just starting".to_owned(),
@@ -176,7 +180,7 @@ impl ClusterDirectory {
 
     /// Returns whether a lock's holder is alive, so that a coordinator is running or starting. Does not try
     /// the lock itself, which would disturb a process that takes it at the same time.
-    pub(crate) fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self, process: &Process) -> bool {
         for path in [self.up_lock_file(), self.coordinator_lock_file()] {
             let Ok(bytes) = self.disk().read(&path, PID_BYTES_MAX) else {
                 continue;
@@ -185,9 +189,7 @@ impl ClusterDirectory {
             let Ok(pid) = String::from_utf8_lossy(&bytes).trim().parse() else {
                 continue;
             };
-            if let Some(pid) = Pid::from_raw(pid)
-                && test_kill_process(pid).is_ok()
-            {
+            if process.is_running(pid) {
                 return true;
             }
         }
@@ -202,7 +204,8 @@ enum Taken {
     HeldBy(Option<u32>),
 }
 
-fn take(disk: &dyn Disk, path: &Path) -> Result<Taken, ClusterDirectoryError> {
+/// Takes a lock, and writes the process id into its file.
+fn take(disk: &dyn Disk, path: &Path, pid: u32) -> Result<Taken, ClusterDirectoryError> {
     let mut file = disk
         .open(path, Opening::CreateOrChange { mode: 0o600 })
         .map_err(ClusterDirectoryError::io("open", path))?;
@@ -212,7 +215,7 @@ fn take(disk: &dyn Disk, path: &Path) -> Result<Taken, ClusterDirectoryError> {
     {
         FileLock::Taken => {
             let written = file.set_len(0).and_then(|()| file.rewind());
-            let written = written.and_then(|()| writeln!(file, "{}", std::process::id()));
+            let written = written.and_then(|()| writeln!(file, "{pid}"));
             written.map_err(ClusterDirectoryError::io("write", path))?;
             Ok(Taken::Ours(DirectoryLock { file }))
         }

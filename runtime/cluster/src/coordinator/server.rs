@@ -109,7 +109,7 @@ pub async fn coordinator_daemon(
 ) -> Result<(), CoordinatorError> {
     let directory = configuration.directory.clone();
     let secret = directory.create()?;
-    let _lock = directory.lock_coordinator()?;
+    let _lock = directory.lock_coordinator(&configuration.world.process)?;
     // Before anything of a coordinator whose lock file was removed is touched.
     Journal::check_unlocked(&**directory.disk(), &directory.coordinator_directory())?;
     let blobs = directory.coordinator_directory().join("blobs");
@@ -129,7 +129,7 @@ pub async fn coordinator_daemon(
     let say = |line: &str| tracing::info!(target: "coordinator", "{line}");
     let listener = Listener::bind(&world, &configuration.bind, secret.clone(), say).await;
     let mut listener = listener.map_err(CoordinatorError::start)?;
-    directory.publish_coordinator(listener.address(), &world.clock)?;
+    directory.publish_coordinator(listener.address(), &world)?;
     say(&format!(
         "listening at {} for {}",
         listener.address(),

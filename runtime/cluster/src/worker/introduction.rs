@@ -75,7 +75,7 @@ pub(super) async fn introduce(
 ) -> Result<(Connection, ToWorker), Apart> {
     let unreachable = |error: TransportError| Apart::Unreachable(error.to_string());
     let (address, secret) = place.look_up().map_err(|error| {
-        if error.is_absence() && place.is_starting() {
+        if error.is_absence() && place.is_starting(&world.process) {
             Apart::Starting
         } else {
             Apart::Unreachable(error.to_string())

@@ -136,7 +136,7 @@ impl Script {
         .await
         .unwrap();
         cluster
-            .publish_coordinator(listener.address(), &World::real().clock)
+            .publish_coordinator(listener.address(), &World::real())
             .unwrap();
         let (arrived, workers) = unbounded_channel();
         self.workers = workers;

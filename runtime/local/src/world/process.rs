@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Mutex;
 
 use napreduce_protocol::{ClaimToken, lock};
+use rustix::process::{Pid, test_kill_process};
 
 #[cfg(feature = "simulated")]
 use super::Node;
@@ -67,6 +68,20 @@ impl Process {
             Source::System => std::process::id(),
             #[cfg(feature = "simulated")]
             Source::Node(node) => node.identity().id(),
+        }
+    }
+
+    /// Returns whether a process of this host has that id.
+    pub fn is_running(&self, id: u32) -> bool {
+        match &self.source {
+            Source::System => {
+                let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) else {
+                    return false;
+                };
+                test_kill_process(pid).is_ok()
+            }
+            #[cfg(feature = "simulated")]
+            Source::Node(node) => node.identity().id() == id,
         }
     }
 

@@ -9,6 +9,7 @@ use napreduce_engine::{
     AttemptId, JobChange, JobId, Reason, ReasonCode, TaskId, TaskKind, WorkerId,
 };
 use napreduce_local::ProgressMode;
+use napreduce_local::world::World;
 use napreduce_protocol::requests::{
     ChangeJob, CommandJob, CommandTask, DrainWorker, Explain, GetJob, GetOutcomes, GetWindow,
     KillJob, ListJobs, ListQueues, ListTasks, ListWorkers, UndrainWorker,
@@ -552,7 +553,7 @@ fn absent_cluster_fails_at_once_unreachable_one_is_retried() {
     // A recovering coordinator has not published its address yet; a killed one has left its address.
     let lock = scene
         .directory()
-        .lock_coordinator()
+        .lock_coordinator(&World::real().process)
         .expect("an unlocked directory");
     let place = scene.place();
     let connecting = std::thread::spawn(move || ClusterClient::connect(place, patience).map(drop));

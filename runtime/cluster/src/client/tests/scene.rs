@@ -149,7 +149,7 @@ impl Scene {
             ((), address)
         });
         self.directory()
-            .publish_coordinator(address, &World::real().clock)
+            .publish_coordinator(address, &World::real())
             .expect("a published address");
         Coordinator {
             address,

@@ -114,7 +114,7 @@ fn submit_over(fault: Fault, patience: Patience) -> (u64, u64) {
     let link = FaultyLink::start(coordinator.address, fault);
     scene
         .directory()
-        .publish_coordinator(link.address, &World::real().clock)
+        .publish_coordinator(link.address, &World::real())
         .expect("a published address");
     let content: Vec<u8> = (0..PROGRAM_BYTES).map(|at| (at % 251) as u8).collect();
     let program = scene.program(&content);

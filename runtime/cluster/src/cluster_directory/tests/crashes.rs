@@ -14,8 +14,8 @@ fn start(disk: &SimDisk) -> Result<Secret, ClusterDirectoryError> {
     let path = PathBuf::from("/home/state/cluster");
     let directory = ClusterDirectory::on_disk(Arc::new(disk.clone()), path);
     let secret = directory.create()?;
-    let _lock = directory.lock_coordinator()?;
-    directory.publish_coordinator(([127, 0, 0, 1], 7).into(), &World::real().clock)?;
+    let _lock = directory.lock_coordinator(&World::real().process)?;
+    directory.publish_coordinator(([127, 0, 0, 1], 7).into(), &World::real())?;
     Ok(secret)
 }
 

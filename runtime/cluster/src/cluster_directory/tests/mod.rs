@@ -217,12 +217,12 @@ fn coordinator_is_found_until_it_withdraws() {
         &directory,
         &["no coordinator is running for", &nobody],
     );
-    let _lock = directory.lock_coordinator().unwrap();
+    let _lock = directory.lock_coordinator(&World::real().process).unwrap();
     directory
-        .publish_coordinator("127.0.0.1:1".parse().unwrap(), &World::real().clock)
+        .publish_coordinator("127.0.0.1:1".parse().unwrap(), &World::real())
         .unwrap();
     directory
-        .publish_coordinator("127.0.0.1:4711".parse().unwrap(), &World::real().clock)
+        .publish_coordinator("127.0.0.1:4711".parse().unwrap(), &World::real())
         .unwrap();
     assert_eq!(directory.coordinator_address().unwrap(), "127.0.0.1:4711");
     let record = directory.coordinator().unwrap();
@@ -246,7 +246,7 @@ fn coordinator_on_wildcard_address_is_found_on_loopback() {
         ("10.1.2.3:4711", "10.1.2.3:4711"),
     ] {
         directory
-            .publish_coordinator(listens.parse().unwrap(), &World::real().clock)
+            .publish_coordinator(listens.parse().unwrap(), &World::real())
             .unwrap();
         assert_eq!(directory.coordinator_address().unwrap(), found);
     }
@@ -284,9 +284,9 @@ fn wait_until_free(is_free: impl Fn() -> bool) {
 fn second_coordinator_is_refused_while_first_runs() {
     let (_place, directory) = directory();
     directory.create().unwrap();
-    let lock = directory.lock_coordinator().unwrap();
+    let lock = directory.lock_coordinator(&World::real().process).unwrap();
     check_refused(
-        directory.lock_coordinator(),
+        directory.lock_coordinator(&World::real().process),
         &directory,
         &[
             "a coordinator (process ",
@@ -294,38 +294,38 @@ fn second_coordinator_is_refused_while_first_runs() {
         ],
     );
     directory
-        .publish_coordinator("127.0.0.1:4711".parse().unwrap(), &World::real().clock)
+        .publish_coordinator("127.0.0.1:4711".parse().unwrap(), &World::real())
         .unwrap();
     let running = format!("(process {} at 127.0.0.1:4711)", std::process::id());
     check_refused(
-        directory.lock_coordinator(),
+        directory.lock_coordinator(&World::real().process),
         &directory,
         &[&running, "stop it first"],
     );
     drop(lock);
-    wait_until_free(|| directory.lock_coordinator().is_ok());
+    wait_until_free(|| directory.lock_coordinator(&World::real().process).is_ok());
 }
 
 #[test]
 fn second_nap_up_is_refused_while_first_runs() {
     let (_place, directory) = directory();
     directory.create().unwrap();
-    assert!(!directory.is_held());
+    assert!(!directory.is_held(&World::real().process));
     // A killed coordinator left a process ID, which may belong to another process by now.
     let mut gone = std::process::Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
     fs::write(directory.path().join("up.lock"), format!("{}\n", gone.id())).unwrap();
-    assert!(!directory.is_held());
+    assert!(!directory.is_held(&World::real().process));
     let lock = directory.lock_up().unwrap();
-    assert!(directory.is_held());
+    assert!(directory.is_held(&World::real().process));
     let running = format!(
         "nap up (process {}) is already running for",
         std::process::id()
     );
     check_refused(directory.lock_up(), &directory, &[&running, "end it first"]);
-    directory.lock_coordinator().unwrap();
+    directory.lock_coordinator(&World::real().process).unwrap();
     drop(lock);
-    wait_until_free(|| !directory.is_held());
+    wait_until_free(|| !directory.is_held(&World::real().process));
     wait_until_free(|| directory.lock_up().is_ok());
 }
 
@@ -355,7 +355,7 @@ fn running_up_is_the_process_that_holds_the_lock() {
     // A process of another program has got the number of one that was killed.
     fs::write(&up_lock, std::process::id().to_string()).unwrap();
     nobody();
-    let coordinator = directory.lock_coordinator().unwrap();
+    let coordinator = directory.lock_coordinator(&World::real().process).unwrap();
     let without = format!(
         "its coordinator (process {}) was started without it",
         std::process::id()
