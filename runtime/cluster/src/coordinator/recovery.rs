@@ -229,6 +229,7 @@ impl ClusterCoordinator {
         for remark in remarks {
             state.notice(remark);
         }
+        state.note_recovered();
         let stores = Stores {
             journal,
             history,

@@ -34,7 +34,7 @@ impl ClusterCoordinator {
             // A worker that does not wait for the answer gets it the next time.
             let _ = caller.messages.send(ToWorker::Refused {
                 reason,
-                name_taken: true,
+                name_free_in_millis: Some(whole_millis(self.configuration.liveness)),
             });
             return;
         }
@@ -88,6 +88,12 @@ impl ClusterCoordinator {
     }
 
     fn join(&mut self, hello: &Hello) -> WorkerId {
+        let journal = self.journal.header().journal;
+        let next = self.local.state().next_worker();
+        if hello.before == Some((journal, next)) {
+            // An earlier coordinator gave it this number, and its journal has lost that. The worker must see that it is new.
+            self.local.state_mut().number_workers_above(next);
+        }
         let worker = self.local.state().next_worker();
         let identity = Identity {
             name: hello.name.clone(),

@@ -60,7 +60,9 @@ impl ConnectionLog {
                 Logged::Unreachable,
                 &format!("waiting for a coordinator: {why}"),
             ),
-            Apart::NotLetIn { reason: why, .. } | Apart::Refused(why) | Apart::NameTaken(why) => {
+            Apart::NotLetIn { reason: why, .. }
+            | Apart::Refused(why)
+            | Apart::NameTaken { reason: why, .. } => {
                 self.log_once(
                     Logged::Refused,
                     &format!("the coordinator refuses this worker: {why}; retrying"),

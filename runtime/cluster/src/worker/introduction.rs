@@ -32,8 +32,8 @@ pub(super) enum Apart {
     NotLetIn { address: String, reason: String },
     /// The coordinator refused for now.
     Refused(String),
-    /// Another worker has this name.
-    NameTaken(String),
+    /// Another worker has this name. It may be a dead one, which keeps the name for at most this time.
+    NameTaken { reason: String, free_in: Duration },
     /// The connection ended.
     Lost(String),
 }

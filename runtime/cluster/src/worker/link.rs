@@ -27,9 +27,9 @@ use crate::transport::{Connection, MessageReceiver, MessageSender, TransportErro
 
 /// Pauses between tries to connect.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
-/// How long a worker whose name is taken retries. The holder may be its predecessor, whose end has not been
-/// detected yet.
-const NAME_PATIENCE: Duration = Duration::from_secs(3);
+/// How long a worker retries after the time when its name should have become free. It exceeds the longest pause between
+/// two tries.
+const NAME_MARGIN: Duration = Duration::from_secs(3);
 /// Maximum wait for the coordinator to release a stopping worker.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -128,18 +128,16 @@ impl<'a> Link<'a> {
                     reason: reason.clone(),
                 });
             }
-            match &apart {
-                Apart::NameTaken(reason)
-                    if taken_since.is_some_and(|since| since.elapsed() > NAME_PATIENCE) =>
-                {
+            if let Apart::NameTaken { reason, free_in } = &apart {
+                // The holder may be a predecessor that lost its power, which the coordinator has not noticed.
+                let since = *taken_since.get_or_insert_with(now);
+                if since.elapsed() > *free_in + NAME_MARGIN {
                     break Err(WorkerError::NameTaken {
                         reason: reason.clone(),
                     });
                 }
-                Apart::NameTaken(_) => {
-                    taken_since.get_or_insert_with(now);
-                }
-                _ => taken_since = None,
+            } else {
+                taken_since = None;
             }
             self.connection_log.on_apart(&apart);
             if self
@@ -244,8 +242,11 @@ impl<'a> Link<'a> {
             return Err(match welcome {
                 ToWorker::Refused {
                     reason,
-                    name_taken: true,
-                } => Apart::NameTaken(reason.clone()),
+                    name_free_in_millis: Some(millis),
+                } => Apart::NameTaken {
+                    reason: reason.clone(),
+                    free_in: Duration::from_millis(*millis),
+                },
                 ToWorker::Refused { reason, .. } => Apart::Refused(reason.clone()),
                 _ => Apart::Unreachable(String::from("the coordinator did not answer Hello")),
             });

@@ -211,7 +211,7 @@ async fn refused_worker_reconnects() {
         let mut line = script.hello().await;
         line.send(ToWorker::Refused {
             reason: "not now".into(),
-            name_taken: false,
+            name_free_in_millis: None,
         })
         .await;
     }

@@ -18,7 +18,7 @@ use napreduce_local::process::{
 use napreduce_local::world::{LinkSettings, NetFault, Node, SimNet, SplitMix, World};
 use napreduce_local::{IsolationMode, IsolationRules};
 use napreduce_protocol::requests::ListWorkers;
-use napreduce_protocol::{Secret, WorkerPhase};
+use napreduce_protocol::{Secret, WorkerPhase, WorkerSummary};
 use napreduce_schedulers::SchedulerConfiguration;
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
@@ -72,14 +72,14 @@ impl Processes for Bare {
 struct Daemon {
     node: Node,
     signals: UnboundedSender<i32>,
-    ended: JoinHandle<()>,
+    ended: JoinHandle<Result<(), String>>,
 }
 
 impl Daemon {
     /// Ends it with SIGINT, and its process with it.
     async fn stop(self) {
         self.signals.send(Signal::INT.as_raw()).unwrap();
-        self.ended.await.unwrap();
+        self.ended.await.unwrap().unwrap();
         self.node.crash();
     }
 }
@@ -142,9 +142,8 @@ impl Cluster {
         let (signals, arriving) = unbounded_channel();
         let interrupts = Interrupts::of_channel(arriving);
         let ended = tasks.spawn(async move {
-            coordinator_daemon(configuration, open_history, interrupts)
-                .await
-                .unwrap();
+            let ended = coordinator_daemon(configuration, open_history, interrupts).await;
+            ended.map_err(|error| error.to_string())
         });
         Daemon {
             node,
@@ -153,12 +152,18 @@ impl Cluster {
         }
     }
 
+    /// Starts the worker of a host.
     fn start_worker(&self, host: u8) -> Daemon {
-        let directory = self.path(&format!("worker-{host}"));
+        self.start_worker_called(host, &format!("worker-{host}"))
+    }
+
+    /// Starts a worker of this name in the directory of a host.
+    fn start_worker_called(&self, host: u8, name: &str) -> Daemon {
+        let directory = self.path(&format!("directory-{host}"));
         let mut configuration = WorkerConfiguration::new(self.place());
         let (node, world) = self.process(host);
         configuration.world = world;
-        configuration.name = Some(format!("worker-{host}"));
+        configuration.name = Some(name.to_owned());
         configuration.directory = Some(directory);
         configuration.bind = String::from("0.0.0.0:0");
         configuration.isolation = IsolationRules {
@@ -170,9 +175,8 @@ impl Cluster {
         let interrupts = Interrupts::of_channel(arriving);
         let processes: StartProcesses = Box::new(|_groups, _directory: &Path| Ok(Arc::new(Bare)));
         let ended = tasks.spawn(async move {
-            worker_daemon(&configuration, interrupts, processes)
-                .await
-                .unwrap();
+            let ended = worker_daemon(&configuration, interrupts, processes).await;
+            ended.map_err(|error| error.to_string())
         });
         Daemon {
             node,
@@ -267,6 +271,53 @@ fn partitioned_worker_is_lost_and_returns() {
             let returned = until_up(&mut client, 2).await;
             assert!(returned < 20 * SECOND, "{from} -> {to}: {returned:?}");
         }
+    });
+}
+
+/// The name is free when the coordinator counts the predecessor as lost, whose connection nobody has closed.
+#[test]
+fn worker_back_after_power_loss_gets_its_name_again() {
+    simulate(async {
+        let cluster = Cluster::new(1, LinkSettings::default());
+        let _coordinator = cluster.start_coordinator();
+        let host = WORKERS[0];
+        let mut worker = cluster.start_worker(host);
+        let mut client = cluster.client().await;
+        until_up(&mut client, 1).await;
+        for down in [SECOND / 10, SECOND, 4 * SECOND, 7 * SECOND] {
+            let before = client.ask(ListWorkers).await.unwrap();
+            worker.node.crash();
+            cluster.net.cut_power(ip(host));
+            sleep(down).await;
+            cluster.net.restore_power(ip(host));
+            worker = cluster.start_worker(host);
+            sleep(20 * SECOND).await;
+            assert!(!worker.ended.is_finished(), "after {down:?}");
+            let after = client.ask(ListWorkers).await.unwrap();
+            let ids = |workers: &[WorkerSummary]| {
+                let up = workers.iter().filter(|it| it.state == WorkerPhase::Up);
+                up.map(|it| it.worker).collect::<Vec<_>>()
+            };
+            assert_eq!(ids(&after).len(), 1, "after {down:?}: {after:?}");
+            assert_ne!(ids(&after), ids(&before), "after {down:?}");
+        }
+    });
+}
+
+#[test]
+fn second_worker_of_one_name_gives_up() {
+    simulate(async {
+        let cluster = Cluster::new(1, LinkSettings::default());
+        let _coordinator = cluster.start_coordinator();
+        let first = cluster.start_worker_called(WORKERS[0], "twin");
+        let mut client = cluster.client().await;
+        until_up(&mut client, 1).await;
+        let began = Instant::now();
+        let second = cluster.start_worker_called(WORKERS[1], "twin");
+        let error = second.ended.await.unwrap().unwrap_err();
+        assert!(error.contains("choose another with --name"), "{error}");
+        assert!(began.elapsed() < 12 * SECOND, "{:?}", began.elapsed());
+        assert!(!first.ended.is_finished());
     });
 }
 

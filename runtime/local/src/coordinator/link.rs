@@ -21,6 +21,9 @@ pub struct Link {
     memory: WorkerMemory,
     /// Reports after those that were taken in, in order. The worker sends them again over its next connection.
     held: VecDeque<HeldReport>,
+    /// Number of orders that the coordinator recovered when it started; `None` once the worker has connected. A worker that
+    /// has received more got them from an earlier coordinator, whose journal has lost them.
+    recovered: Option<u64>,
 }
 
 /// A report that is applied when an output directory has been checked.
@@ -103,7 +106,13 @@ impl Link {
             heard: LastHeard::now(),
             memory: WorkerMemory::default(),
             held: VecDeque::new(),
+            recovered: None,
         }
+    }
+
+    /// Notes that all its orders so far are recovered ones.
+    pub fn note_recovered(&mut self) {
+        self.recovered = Some(self.kept.orders.sent());
     }
 
     /// Starts the silence timeout now.
@@ -230,7 +239,8 @@ impl Link {
 
     /// Returns whether a worker that has received orders up to this number can resume.
     pub fn can_resume_after(&self, received: u64) -> bool {
-        (self.kept.orders.acknowledged()..=self.kept.orders.sent()).contains(&received)
+        let last = self.recovered.unwrap_or(self.kept.orders.sent());
+        (self.kept.orders.acknowledged()..=last).contains(&received)
     }
 
     pub(super) fn connect_local(&mut self, orders: UnboundedSender<ToWorker>) {
@@ -248,6 +258,7 @@ impl Link {
         let _ = messages.send(welcome);
         let acknowledged = self.received();
         self.held.clear();
+        self.recovered = None;
         self.route = Route::Connected {
             connection,
             messages,
@@ -309,5 +320,45 @@ impl Link {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_engine::Slots;
+
+    use super::*;
+
+    #[test]
+    fn worker_with_orders_that_the_journal_lost_cannot_resume() {
+        let mut link = Link::new(Identity {
+            name: "w".to_owned(),
+            incarnation: 1,
+            slots: Slots { map: 1, reduce: 1 },
+            host: "h".to_owned(),
+            rack: "r".to_owned(),
+            data_address: String::new(),
+            directory: "/w".into(),
+            architecture: String::new(),
+            isolation: String::new(),
+        });
+        let forget = |number| ToWorker::Forget {
+            number,
+            job: JobId(1),
+        };
+        link.tell(forget);
+        link.note_recovered();
+        link.tell(forget);
+        assert!(link.can_resume_after(1));
+        // Its second order is not this one.
+        assert!(!link.can_resume_after(2));
+        let (messages, _receiver) = tokio::sync::mpsc::unbounded_channel();
+        let caller = Caller {
+            connection: 1,
+            messages,
+            heard: LastHeard::now(),
+        };
+        link.connect(caller, 1, forget(0));
+        assert!(link.can_resume_after(2));
     }
 }

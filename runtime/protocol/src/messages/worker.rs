@@ -73,8 +73,9 @@ pub enum ToWorker {
     /// The answer to a `Hello` that is refused; the connection is closed.
     Refused {
         reason: String,
-        /// A live worker has this name: after retrying for some seconds, the worker should exit.
-        name_taken: bool,
+        /// A live worker has this name. If that is a predecessor whose end was not noticed, the name is free after this
+        /// time. `None` for other reasons.
+        name_free_in_millis: Option<u64>,
     },
     /// Precedes the first launch of a job's attempt.
     Define {

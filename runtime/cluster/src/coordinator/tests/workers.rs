@@ -1,6 +1,7 @@
 //! Workers that join, leave, repeat messages and fall silent.
 
-use napreduce_protocol::ToWorker;
+use napreduce_engine::WorkerId;
+use napreduce_protocol::{Hello, ToWorker};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 
@@ -54,6 +55,24 @@ fn later_start_supersedes_earlier_one() {
     );
 }
 
+/// Sends hello on a new connection; returns the answer.
+async fn answer_to_hello(stage: &Stage, connection: u64, hello: Hello) -> ToWorker {
+    let (messages, mut answers) = unbounded_channel();
+    let connected = ClusterInput::Connected {
+        connection,
+        hello: Box::new(hello),
+        messages,
+        heard: LastHeard::now(),
+    };
+    stage
+        .running()
+        .inputs
+        .send(connected)
+        .expect("the coordinator runs");
+    let answer = timeout(DEADLINE, answers.recv()).await;
+    answer.expect("an answer in time").expect("an answer")
+}
+
 #[tokio::test]
 async fn second_worker_of_same_name_is_refused() {
     let mut stage = Stage::new();
@@ -62,29 +81,11 @@ async fn second_worker_of_same_name_is_refused() {
         let mut hello = stage.worker("w").hello.clone();
         (hello.incarnation, hello.before, hello.received) = (incarnation, None, 0);
         hello.directory = directory.into();
-        let (messages, mut answers) = unbounded_channel();
-        let connection = 90 + incarnation;
-        let hello = Box::new(hello);
-        let heard = LastHeard::now();
-        let connected = ClusterInput::Connected {
-            connection,
-            hello,
-            messages,
-            heard,
-        };
-        stage
-            .running()
-            .inputs
-            .send(connected)
-            .expect("the coordinator runs");
-        match timeout(DEADLINE, answers.recv())
-            .await
-            .expect("an answer in time")
-        {
-            Some(ToWorker::Refused {
+        match answer_to_hello(&stage, 90 + incarnation, hello).await {
+            ToWorker::Refused {
                 reason,
-                name_taken: true,
-            }) => {
+                name_free_in_millis: Some(60_000),
+            } => {
                 assert!(
                     reason.contains("worker_0001") && reason.contains("--name"),
                     "{reason}"
@@ -94,6 +95,23 @@ async fn second_worker_of_same_name_is_refused() {
         }
     }
     stage.play("ask workers > 1 w up").await;
+    stage.end().await;
+}
+
+/// Under another number, the worker sees that it is a new one and gives up its orders.
+#[tokio::test]
+async fn worker_whose_number_was_lost_with_the_journal_gets_another() {
+    let mut stage = Stage::new();
+    stage.play("worker w 1").await;
+    let mut hello = stage.worker("w").hello.clone();
+    let (journal, _) = hello.before.expect("a number");
+    hello.name = "forgotten".to_owned();
+    hello.incarnation = 7;
+    hello.before = Some((journal, WorkerId(2)));
+    match answer_to_hello(&stage, 97, hello).await {
+        ToWorker::Welcome { worker, .. } => assert_eq!(worker, WorkerId(3)),
+        other => panic!("{other:?}"),
+    }
     stage.end().await;
 }
 

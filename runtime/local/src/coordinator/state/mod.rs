@@ -193,6 +193,11 @@ impl CoordinatorState {
         self.links.remove(&worker);
     }
 
+    /// Notes that all orders so far are recovered ones.
+    pub fn note_recovered(&mut self) {
+        self.links.values_mut().for_each(Link::note_recovered);
+    }
+
     /// Starts the time for workers to reconnect now.
     pub fn begin_to_listen(&mut self) {
         self.links.values_mut().for_each(Link::begin_to_listen);
@@ -267,6 +272,11 @@ impl CoordinatorState {
     /// Returns the number of the next worker.
     pub fn next_worker(&self) -> WorkerId {
         WorkerId(self.last_worker + 1)
+    }
+
+    /// Numbers later workers above this one.
+    pub fn number_workers_above(&mut self, worker: WorkerId) {
+        self.last_worker = self.last_worker.max(worker.0);
     }
 
     /// Adds a line for the log.
