@@ -13,10 +13,11 @@ use napreduce_protocol::requests::ListJobs;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::facts::Facts;
+use crate::faults::Disturbance;
 use crate::log::Log;
 use crate::workload::SimJob;
 
-/// Crashes of a coordinator's workers after which a task may fail.
+/// Power losses of workers' hosts after which a task may fail.
 const CRASHES_MIN: u32 = 3;
 /// Pause before another try to submit.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
@@ -44,6 +45,9 @@ pub struct SimClient {
     pub program: PathBuf,
     pub facts: Facts,
     pub log: Log,
+    pub disturbance: Disturbance,
+    /// When the faults stop.
+    pub until: Instant,
     /// When the job must have ended.
     pub by: Instant,
 }
@@ -52,7 +56,11 @@ impl SimClient {
     /// Submits the job and follows it to its end.
     pub async fn run(self) {
         sleep(self.job.submitted).await;
-        let ended = timeout_at(self.by, self.run_job()).await;
+        let mut accepted = None;
+        let ended = timeout_at(self.by, self.run_job(&mut accepted)).await;
+        if accepted.is_some_and(|at| self.facts.may_be_forgotten(at)) {
+            return self.log.event(self.name(), "may be forgotten");
+        }
         match ended {
             Ok(Ok((job, end))) => self.check(job, end),
             Ok(Err(error)) => self
@@ -66,10 +74,15 @@ impl SimClient {
         &self.job.plan.name
     }
 
-    async fn run_job(&self) -> Result<(JobId, JobEnd), ClientError> {
+    /// Submits the job, notes when it was accepted, and follows it.
+    async fn run_job(
+        &self,
+        accepted: &mut Option<Instant>,
+    ) -> Result<(JobId, JobEnd), ClientError> {
         let place = self.place.clone();
         let mut client = AsyncClient::connect(self.world.clone(), place, patience()).await?;
         let job = self.submit(&mut client).await?;
+        *accepted = Some(Instant::now());
         self.log.event(self.name(), format_args!("is {job}"));
         let end = client.follow(job, |_| {}).await?;
         Ok((job, end))
@@ -85,7 +98,9 @@ impl SimClient {
         loop {
             let error = match client.submit(self.job.plan.clone(), &options).await {
                 Ok(job) => return Ok(job),
-                Err(error @ ClientError::Refused { .. }) => return Err(error),
+                Err(error @ ClientError::Refused { .. }) if !self.may_be_refused() => {
+                    return Err(error);
+                }
                 Err(error) => error,
             };
             self.log
@@ -98,10 +113,19 @@ impl SimClient {
         }
     }
 
+    /// Returns whether a refusal is explained: a coordinator whose disk fails cannot store the program.
+    fn may_be_refused(&self) -> bool {
+        self.disturbance.fails_disk() && Instant::now() < self.until
+    }
+
     fn check(&self, job: JobId, end: JobEnd) {
         match &end {
             JobEnd::Succeeded(_) => {
                 self.log.event(self.name(), "succeeded");
+                if self.facts.was_kill_answered(job) {
+                    self.log
+                        .violation(self.name(), "succeeded although it was killed");
+                }
                 self.check_output(job);
             }
             JobEnd::Failed { reason, .. } => {

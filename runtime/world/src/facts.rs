@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use napreduce_engine::{AttemptId, JobId, TaskId};
 use napreduce_protocol::lock;
 use tokio::time::Instant;
+
+/// A coordinator that syncs its journal at intervals has synced everything that is older than this.
+const SYNCED_WITHIN: Duration = Duration::from_secs(3);
 
 /// Returns whether a process still exists.
 pub type Exists = Box<dyn Fn() -> bool + Send>;
@@ -26,12 +30,19 @@ struct SharedFacts {
     held: BTreeSet<AttemptId>,
     /// Jobs that an operator paused, and since when no launch can be under way.
     paused: BTreeMap<JobId, Instant>,
-    /// Jobs that an operator killed.
+    /// Jobs that an operator wanted to kill.
     killed: BTreeSet<JobId>,
-    /// Number of hosts that lost their power.
+    /// Jobs that an operator killed, by the coordinator's answer.
+    kill_answered: BTreeSet<JobId>,
+    /// How many times workers' hosts lost their power.
     crashes: u32,
     /// Whether a host may be cut off, so that it carries out orders that are void.
     is_divided: bool,
+    /// Attempts whose process was started.
+    started: BTreeSet<AttemptId>,
+    /// When the coordinator's host lost its power. The last entries of its journal were lost with it, unless it syncs
+    /// each before it acts on it.
+    forgot: Vec<Instant>,
 }
 
 impl std::fmt::Debug for SharedFacts {
@@ -48,12 +59,36 @@ impl Facts {
         lock(&self.shared).is_divided = true;
     }
 
-    /// Notes that a host lost its power.
+    /// Notes that the coordinator may have lost the last entries of its journal. What it had answered or ordered just
+    /// before may be void.
+    pub fn note_forgotten(&self) {
+        let mut facts = lock(&self.shared);
+        facts.forgot.push(Instant::now());
+        facts.is_divided = true;
+        facts.started.clear();
+        facts.held.clear();
+        facts.paused.clear();
+        facts.kill_answered.clear();
+    }
+
+    /// Returns whether the coordinator may have forgotten what it answered at this time.
+    pub fn may_be_forgotten(&self, answered: Instant) -> bool {
+        let facts = lock(&self.shared);
+        let mut forgot = facts.forgot.iter();
+        forgot.any(|at| *at >= answered && at.duration_since(answered) <= SYNCED_WITHIN)
+    }
+
+    /// Notes that a process of this attempt was started; returns whether it is the first one.
+    pub fn note_start(&self, attempt: AttemptId) -> bool {
+        lock(&self.shared).started.insert(attempt)
+    }
+
+    /// Notes that a worker's host lost its power.
     pub fn note_crash(&self) {
         lock(&self.shared).crashes += 1;
     }
 
-    /// Returns how many times hosts lost their power.
+    /// Returns how many times workers' hosts lost their power.
     pub fn crashes(&self) -> u32 {
         lock(&self.shared).crashes
     }
@@ -121,12 +156,22 @@ impl Facts {
                 .is_some_and(|from| *from <= Instant::now())
     }
 
-    /// Notes that an operator killed a job.
+    /// Notes that an operator wants to kill a job.
     pub fn note_killed(&self, job: JobId) {
         lock(&self.shared).killed.insert(job);
     }
 
-    /// Returns whether an operator killed this job.
+    /// Notes that the coordinator has answered that it kills a job.
+    pub fn note_kill_answered(&self, job: JobId) {
+        lock(&self.shared).kill_answered.insert(job);
+    }
+
+    /// Returns whether the coordinator has answered that it kills this job.
+    pub fn was_kill_answered(&self, job: JobId) -> bool {
+        lock(&self.shared).kill_answered.contains(&job)
+    }
+
+    /// Returns whether an operator wanted to kill this job.
     pub fn is_killed(&self, job: JobId) -> bool {
         lock(&self.shared).killed.contains(&job)
     }

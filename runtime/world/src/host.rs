@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_cluster::{
-    ClusterDirectory, ClusterPlace, CoordinatorConfiguration, StartProcesses, WorkerConfiguration,
-    coordinator_daemon, worker_daemon,
+    ClusterDirectory, ClusterPlace, CoordinatorConfiguration, FsyncPolicy, StartProcesses,
+    WorkerConfiguration, WorkerError, coordinator_daemon, worker_daemon,
 };
 use napreduce_engine::Slots;
 use napreduce_history::open_history;
 use napreduce_local::process::{Interrupts, Processes};
 use napreduce_local::worker::IsolationMode;
+use napreduce_local::world::disk::SimDisk;
 use napreduce_local::world::{Node, SimNet, World};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -28,6 +29,8 @@ use crate::machine::{SimMachine, TaskFaults};
 /// Time after which a service manager starts an ended daemon again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 const SIGTERM: i32 = 15;
+/// The longest time without power after a loss in a call to the disk.
+const DOWN_MILLIS_MAX: u64 = 20_000;
 /// The wall clock of every host when a run begins: a day in 2026, in microseconds since 1970.
 pub const BEGINNING_MICROS: u64 = 1_780_000_000_000_000;
 
@@ -47,8 +50,14 @@ pub enum HostFault {
 /// The daemon of a host.
 #[derive(Debug, Clone)]
 pub enum Daemon {
-    Coordinator(SchedulerName),
-    Worker { slots: Slots, faults: TaskFaults },
+    Coordinator {
+        policy: SchedulerName,
+        fsync: FsyncPolicy,
+    },
+    Worker {
+        slots: Slots,
+        faults: TaskFaults,
+    },
 }
 
 /// A host and what it needs to start its daemon.
@@ -58,6 +67,8 @@ pub struct Host {
     pub daemon: Daemon,
     /// The cluster directory.
     pub directory: PathBuf,
+    /// The disk of the coordinator's host, which contains the cluster directory.
+    pub disk: SimDisk,
     pub net: Arc<SimNet>,
     pub chance: Chance,
     pub facts: Facts,
@@ -102,8 +113,11 @@ impl Host {
         let interrupts = Interrupts::of_channel(arriving);
         let daemon = self.daemon.clone();
         let (ended, machine) = match daemon {
-            Daemon::Coordinator(policy) => {
-                (self.start_coordinator(world, interrupts, policy), None)
+            Daemon::Coordinator { policy, fsync } => {
+                node.use_disk(self.disk.clone());
+                self.end_with_last_call(&node);
+                let ended = self.start_coordinator(world, interrupts, policy, fsync);
+                (ended, None)
             }
             Daemon::Worker { slots, faults } => {
                 let faults = TaskFaults {
@@ -131,8 +145,15 @@ impl Host {
         BEGINNING_MICROS.saturating_add(u64::try_from(passed).unwrap_or_default())
     }
 
-    fn cluster_directory(&self) -> Result<ClusterDirectory, String> {
-        ClusterDirectory::resolve(Some(self.directory.clone())).map_err(|error| error.to_string())
+    /// Makes the host lose its power in the call to its disk that is drawn to be the last one.
+    fn end_with_last_call(&self, node: &Node) {
+        let node = node.clone();
+        let net = Arc::clone(&self.net);
+        let address = self.address;
+        self.disk.at_last_call(move || {
+            node.crash();
+            net.cut_power(address);
+        });
     }
 
     fn start_coordinator(
@@ -140,19 +161,18 @@ impl Host {
         world: World,
         interrupts: Interrupts,
         policy: SchedulerName,
+        fsync: FsyncPolicy,
     ) -> JoinHandle<String> {
-        let directory = self.cluster_directory();
+        let disk = Arc::new(self.disk.clone());
+        let directory = ClusterDirectory::on_disk(disk, self.directory.clone());
         let tasks = world.tasks.clone();
         let bind = format!("{}:7000", self.address);
         tasks.spawn(async move {
-            let directory = match directory {
-                Ok(directory) => directory,
-                Err(error) => return error,
-            };
             let scheduler = Arc::new(SchedulerConfiguration::named(policy));
             let mut configuration =
                 CoordinatorConfiguration::new(directory, scheduler, SchedulerConfiguration::read);
             configuration.bind = bind;
+            configuration.fsync = fsync;
             configuration.world = world;
             in_words(coordinator_daemon(configuration, open_history, interrupts).await)
         })
@@ -165,18 +185,16 @@ impl Host {
         slots: Slots,
         machine: &Arc<SimMachine>,
     ) -> JoinHandle<String> {
-        let directory = self.cluster_directory();
+        let disk = Arc::new(self.disk.shared());
+        let directory = ClusterDirectory::on_disk(disk, self.directory.clone());
         let tasks = world.tasks.clone();
         let name = self.name.clone();
+        let log = self.log.clone();
         let bind = format!("{}:0", self.address);
         let machine = Arc::clone(machine) as Arc<dyn Processes>;
         tasks.spawn(async move {
-            let directory = match directory {
-                Ok(directory) => directory,
-                Err(error) => return error,
-            };
             let mut configuration = WorkerConfiguration::new(ClusterPlace::Directory(directory));
-            configuration.name = Some(name);
+            configuration.name = Some(name.clone());
             configuration.map_slots = slots.map;
             configuration.reduce_slots = slots.reduce;
             configuration.bind = bind;
@@ -185,13 +203,17 @@ impl Host {
             configuration.isolation.mode = IsolationMode::None;
             configuration.world = world;
             let start_processes: StartProcesses = Box::new(move |_, _| Ok(machine));
-            in_words(worker_daemon(&configuration, interrupts, start_processes).await)
+            let ended = worker_daemon(&configuration, interrupts, start_processes).await;
+            if let Err(WorkerError::NameTaken { reason }) = &ended {
+                log.violation(name, format_args!("gives up its name: {reason}"));
+            }
+            in_words(ended)
         })
     }
 
     /// Watches a daemon, and lets faults happen to it.
     async fn watch(
-        &self,
+        &mut self,
         running: &mut Running,
         faults: &mut UnboundedReceiver<HostFault>,
     ) -> Stopped {
@@ -199,9 +221,21 @@ impl Host {
             let fault = tokio::select! {
                 biased;
                 ended = &mut running.ended => {
-                    self.note_end(ended);
-                    self.check_processes(running.machine.as_deref());
-                    sleep(RESTART_PAUSE).await;
+                    if !running.node.has_crashed() {
+                        self.note_end(ended);
+                        self.check_processes(running.machine.as_deref());
+                        sleep(RESTART_PAUSE).await;
+                    }
+                    if running.node.has_crashed() {
+                        self.log.event(&self.name, "loses its power in a call to its disk");
+                        let down = self.chance.millis(1, DOWN_MILLIS_MAX);
+                        self.stay_down(down).await;
+                    }
+                    // Tasks that outlast the daemon end with its process.
+                    running.node.crash();
+                    if let Daemon::Coordinator { .. } = self.daemon {
+                        self.disk.kill_processes();
+                    }
                     drop_waiting(faults);
                     return Stopped::Restart;
                 }
@@ -213,12 +247,9 @@ impl Host {
             self.log.event(&self.name, format_args!("{fault:?}"));
             match fault {
                 HostFault::Crash(down) => {
-                    self.facts.note_crash();
                     running.node.crash();
                     self.net.cut_power(self.address);
-                    sleep(down).await;
-                    self.net.restore_power(self.address);
-                    self.log.event(&self.name, "has power again");
+                    self.stay_down(down).await;
                     drop_waiting(faults);
                     return Stopped::Restart;
                 }
@@ -239,6 +270,22 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// Lets a host that has lost its power have it again after this time.
+    async fn stay_down(&self, down: Duration) {
+        match &self.daemon {
+            Daemon::Coordinator { fsync, .. } => {
+                if *fsync != FsyncPolicy::Always {
+                    self.facts.note_forgotten();
+                }
+                self.disk.lose_power();
+            }
+            Daemon::Worker { .. } => self.facts.note_crash(),
+        }
+        sleep(down).await;
+        self.net.restore_power(self.address);
+        self.log.event(&self.name, "has power again");
     }
 
     /// Lets the attempts of a worker that leaves run: one that was stopped at work must continue to save it.

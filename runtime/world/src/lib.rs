@@ -6,10 +6,12 @@
 //! run ---> hosts: one daemon each (napreduce-cluster) <--- SimNet ---> clients: submit, follow, check the output
 //!  |         |                                                    ---> operator: suspend, resume, kill, ...
 //!  |         +--> machine of a worker: processes and their tasks
-//!  +-> faults: of the network, of hosts
+//!  +-> faults: of the network, of hosts, of the coordinator's disk
 //! ```
 //!
-//! Files are real ones in a temporary directory. Oracles log a violation as soon as they see it: [`Log::violation`].
+//! The cluster directory, with the coordinator's journal and uploads, is on a simulated disk of the coordinator's host, which
+//! loses what was not synced when its host loses power. Workers and clients see it as on a file server. All other files
+//! are real ones in a temporary directory. Oracles log a violation as soon as they see it: [`Log::violation`].
 
 mod chance;
 mod client;

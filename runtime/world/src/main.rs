@@ -1,6 +1,9 @@
 //! `nap-world`: runs simulated clusters.
 
+use std::num::NonZero;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use clap::Parser;
 use napreduce_protocol::printing::{finish, print, print_error};
@@ -22,6 +25,9 @@ struct Arguments {
     /// Number of seeds to run
     #[arg(long, conflicts_with = "until")]
     runs: Option<u64>,
+    /// Number of processes at a time (default: one per processor)
+    #[arg(long, requires = "runs")]
+    jobs: Option<NonZero<usize>>,
     /// Print only the last line
     #[arg(long)]
     quiet: bool,
@@ -30,7 +36,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let status = match arguments.runs {
-        Some(runs) => run_seeds(arguments.seed, runs),
+        Some(runs) => run_seeds(arguments.seed, runs, arguments.jobs),
         None => run_seed(&arguments),
     };
     finish("nap-world", status)
@@ -49,7 +55,7 @@ fn run_seed(arguments: &Arguments) -> ExitCode {
         until: arguments.until,
     };
     // A thread of its own, whose hash tables get their first keys from the seed.
-    let ran = std::thread::spawn(move || run(settings)).join();
+    let ran = thread::spawn(move || run(settings)).join();
     let report = match ran {
         Ok(Ok(report)) => report,
         Ok(Err(error)) => {
@@ -81,19 +87,33 @@ fn run_seed(arguments: &Arguments) -> ExitCode {
 }
 
 /// Runs each of these seeds twice, each time in a process of its own: libraries keep state for the life of a process.
-fn run_seeds(first: u64, runs: u64) -> ExitCode {
-    let mut failed = 0;
-    for seed in first..first.saturating_add(runs) {
-        match run_twice(seed) {
-            Ok(()) => {}
-            Err(what) => {
-                failed += 1;
-                print(format_args!(
-                    "seed {seed}: {what}\n  repeat it with: nap-world --seed {seed}\n"
-                ));
-            }
+fn run_seeds(first: u64, runs: u64, jobs: Option<NonZero<usize>>) -> ExitCode {
+    let jobs = match jobs {
+        Some(jobs) => jobs.get(),
+        None => thread::available_parallelism().map_or(1, NonZero::get),
+    };
+    let end = first.saturating_add(runs);
+    let next = AtomicU64::new(first);
+    let failed = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        break;
+                    }
+                    if let Err(what) = run_twice(seed) {
+                        failed.fetch_add(1, Ordering::Relaxed);
+                        print(format_args!(
+                            "seed {seed}: {what}\n  repeat it with: nap-world --seed {seed}\n"
+                        ));
+                    }
+                }
+            });
         }
-    }
+    });
+    let failed = failed.into_inner();
     print(format_args!("{runs} seeds, {failed} failed\n"));
     if failed == 0 {
         ExitCode::SUCCESS

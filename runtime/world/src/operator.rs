@@ -205,7 +205,9 @@ impl Shift {
         self.facts.note_killed(job);
         self.log.event("operator", format_args!("kill {job}"));
         let reason = REASON.to_owned();
-        self.client.ask(KillJob { job, reason }).await
+        self.client.ask(KillJob { job, reason }).await?;
+        self.facts.note_kill_answered(job);
+        Ok(())
     }
 
     /// Resumes everything that is suspended or paused.

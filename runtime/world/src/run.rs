@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_cluster::{ClusterDirectory, ClusterDirectoryError, ClusterPlace};
+use napreduce_cluster::{ClusterDirectory, ClusterPlace, FsyncPolicy};
 use napreduce_engine::Slots;
+use napreduce_local::world::disk::{Disk, SimDisk};
 use napreduce_local::world::{LinkSettings, Node, SimNet, World};
 use napreduce_schedulers::SchedulerName;
 use tempfile::TempDir;
@@ -28,6 +29,8 @@ use crate::machine::TaskFaults;
 use crate::operator::Operator;
 use crate::workload::SimJob;
 
+/// The default interval at which the journal is synced.
+const FSYNC_INTERVAL: Duration = Duration::from_millis(100);
 /// Time in which all jobs must end after the faults have stopped.
 const PATIENCE: Duration = Duration::from_secs(4 * 3600);
 /// An ELF header of a program for x86-64; tasks are simulated, so there is nothing behind it.
@@ -69,9 +72,6 @@ pub enum RunError {
     /// A system call failed.
     #[error("cannot prepare a run: {0}")]
     Io(#[from] io::Error),
-    /// The cluster directory cannot be used.
-    #[error("cannot prepare a run: {0}")]
-    Directory(#[from] ClusterDirectoryError),
 }
 
 /// Makes a run.
@@ -91,7 +91,7 @@ pub fn run(settings: RunSettings) -> Result<RunReport, RunError> {
     runtime.block_on(local.run_until(async {
         let log = Log::new(directory, settings.echo, settings.until);
         let _daemon_log = tracing::subscriber::set_default(DaemonLog::new(&log));
-        let cluster = Simulation::new(settings.seed, directory, &log);
+        let cluster = Simulation::new(settings.seed, directory, &log)?;
         tokio::select! {
             biased;
             () = log.full() => {}
@@ -111,25 +111,33 @@ struct Simulation<'a> {
     directory: &'a Path,
     chance: Chance,
     net: Arc<SimNet>,
+    /// The disk of the coordinator's host.
+    disk: SimDisk,
     addresses: Vec<IpAddr>,
     facts: Facts,
     log: Log,
 }
 
 impl<'a> Simulation<'a> {
-    fn new(seed: u64, directory: &'a Path, log: &Log) -> Simulation<'a> {
+    fn new(seed: u64, directory: &'a Path, log: &Log) -> Result<Simulation<'a>, RunError> {
         let net = SimNet::new(seed, LinkSettings::default());
         let observer = log.clone();
         net.observe(move |line| observer.event("network", line));
-        Simulation {
+        let disk = SimDisk::new(seed);
+        disk.make_directories(directory, 0o700)?;
+        for above in directory.ancestors() {
+            disk.sync_directory(above)?;
+        }
+        Ok(Simulation {
             seed,
             directory,
             chance: Chance::new(seed, "cluster"),
             net: Arc::new(net),
+            disk,
             addresses: Vec::new(),
             facts: Facts::default(),
             log: log.clone(),
-        }
+        })
     }
 
     async fn run(mut self) -> Result<(), RunError> {
@@ -143,6 +151,7 @@ impl<'a> Simulation<'a> {
         };
         let disturbances = [
             Disturbance::Nothing,
+            Disturbance::Coordinator,
             Disturbance::Network,
             Disturbance::Hosts,
             Disturbance::NetworkAndHosts,
@@ -151,14 +160,16 @@ impl<'a> Simulation<'a> {
             .chance
             .pick(&disturbances)
             .unwrap_or(&Disturbance::Nothing);
+        let choices = [FsyncPolicy::Always, FsyncPolicy::Interval(FSYNC_INTERVAL)];
+        let fsync = *self.chance.pick(&choices).unwrap_or(&FsyncPolicy::Always);
         let what = format!(
-            "seed {}, policy {policy}, faults of tasks {}, {disturbance:?}",
+            "seed {}, policy {policy}, {fsync:?}, faults of tasks {}, {disturbance:?}",
             self.seed, faults.permille
         );
         self.log.event("run", what);
         let mut hosts = Vec::new();
         let mut targets = Vec::new();
-        let coordinator = Daemon::Coordinator(policy);
+        let coordinator = Daemon::Coordinator { policy, fsync };
         let (host, target) = self.start_host("coordinator", 1, coordinator);
         hosts.push(host);
         targets.push(target);
@@ -182,10 +193,12 @@ impl<'a> Simulation<'a> {
             let client = SimClient {
                 job: SimJob::draw(&mut self.chance, number, self.directory),
                 world: self.client_world(&format!("client-{number}"), 100 + number),
-                place: self.place()?,
+                place: self.place(),
                 program: self.directory.join("program"),
                 facts: self.facts.clone(),
                 log: self.log.clone(),
+                disturbance,
+                until,
                 by: until + PATIENCE,
             };
             clients.push(spawn_local(client.run()));
@@ -193,7 +206,7 @@ impl<'a> Simulation<'a> {
         let world = self.client_world("operator", 100);
         let operator = Operator {
             world,
-            place: self.place()?,
+            place: self.place(),
             chance: Chance::new(self.seed, "operator"),
             facts: self.facts.clone(),
             log: self.log.clone(),
@@ -205,6 +218,7 @@ impl<'a> Simulation<'a> {
             until,
             chance: Chance::new(self.seed, "faults"),
             targets,
+            disk: self.disk.clone(),
             addresses: self.addresses.clone(),
             net: Arc::clone(&self.net),
             facts: self.facts.clone(),
@@ -235,6 +249,7 @@ impl<'a> Simulation<'a> {
             address,
             daemon,
             directory: self.directory.join("cluster"),
+            disk: self.disk.clone(),
             net: Arc::clone(&self.net),
             chance: Chance::new(self.seed, name),
             facts: self.facts.clone(),
@@ -263,9 +278,11 @@ impl<'a> Simulation<'a> {
         address
     }
 
-    fn place(&self) -> Result<ClusterPlace, RunError> {
-        let directory = ClusterDirectory::resolve(Some(self.directory.join("cluster")))?;
-        Ok(ClusterPlace::Directory(directory))
+    /// Returns the cluster directory as other hosts see it.
+    fn place(&self) -> ClusterPlace {
+        let disk = Arc::new(self.disk.shared());
+        let directory = ClusterDirectory::on_disk(disk, self.directory.join("cluster"));
+        ClusterPlace::Directory(directory)
     }
 
     /// Waits for a task; a panic is a violation.

@@ -8,14 +8,15 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use napreduce_protocol::{ClaimToken, lock, whole_micros};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::SplitMix;
+use super::disk::SimDisk;
 use crate::clock::now;
 use crate::process::{Life, ProcessIdentity};
 
@@ -38,6 +39,8 @@ struct State {
     power: Power,
     numbers: SplitMix,
     latency: RangeInclusive<Duration>,
+    /// The disk whose calls make the tasks wait.
+    disk: Option<SimDisk>,
     /// Every task that has not ended, and some that have.
     tasks: Vec<AbortHandle>,
     /// The number of handles at which those of ended tasks are removed.
@@ -69,6 +72,7 @@ impl Node {
             power: Power::On,
             numbers,
             latency: LATENCY,
+            disk: None,
             tasks: Vec::new(),
             tasks_max: HANDLES_KEPT,
             woken: Vec::new(),
@@ -129,6 +133,11 @@ impl Node {
     /// Sets the bounds of the time that blocking work takes from now on.
     pub fn set_latency(&self, latency: RangeInclusive<Duration>) {
         lock(&self.state).latency = latency;
+    }
+
+    /// Makes each task wait as long as its calls to this disk take.
+    pub fn use_disk(&self, disk: SimDisk) {
+        lock(&self.state).disk = Some(disk);
     }
 
     /// Returns its identity.
@@ -203,6 +212,13 @@ impl Node {
         }
     }
 
+    fn take_disk_latency(&self) -> Duration {
+        match &lock(&self.state).disk {
+            Some(disk) => disk.take_latency(),
+            None => Duration::ZERO,
+        }
+    }
+
     fn draw_latency(&self) -> Duration {
         let mut state = lock(&self.state);
         let latency = state.latency.clone();
@@ -213,6 +229,7 @@ impl Node {
         Powered {
             node: self.clone(),
             future: Some(Box::pin(future)),
+            stall: None,
         }
     }
 
@@ -235,6 +252,32 @@ struct Powered<F> {
     node: Node,
     /// Dropped when the machine crashes.
     future: Option<Pin<Box<F>>>,
+    /// The rest of the time that its last calls to the disk take.
+    stall: Option<Pin<Box<Sleep>>>,
+}
+
+impl<F: Future> Powered<F> {
+    /// Polls the future unless its last calls to the disk are under way.
+    fn poll_running(&mut self, context: &mut Context<'_>) -> Poll<F::Output> {
+        if let Some(stall) = &mut self.stall {
+            ready!(stall.as_mut().poll(context));
+            self.stall = None;
+        }
+        let Some(future) = &mut self.future else {
+            return Poll::Pending;
+        };
+        let polled = future.as_mut().poll(context);
+        let latency = self.node.take_disk_latency();
+        if polled.is_ready() || latency.is_zero() {
+            return polled;
+        }
+        let mut stall = Box::pin(sleep(latency));
+        // It is woken at the end of this time, and polls the future again.
+        if stall.as_mut().poll(context).is_pending() {
+            self.stall = Some(stall);
+        }
+        Poll::Pending
+    }
 }
 
 impl<F: Future> Future for Powered<F> {
@@ -249,10 +292,7 @@ impl<F: Future> Future for Powered<F> {
             state.power
         };
         match power {
-            Power::On => match &mut self.future {
-                Some(future) => future.as_mut().poll(context),
-                None => Poll::Pending,
-            },
+            Power::On => self.poll_running(context),
             Power::Asleep => Poll::Pending,
             Power::Crashed => {
                 self.future = None;
@@ -264,8 +304,10 @@ impl<F: Future> Future for Powered<F> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use super::super::disk::{Disk, FaultRates};
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -334,6 +376,28 @@ mod tests {
             sleep(SECOND * 3 / 2).await;
             assert_eq!(seconds.load(Ordering::Relaxed), 4);
             assert_eq!(node.world().clock.unix_micros(), 104_000_000);
+        });
+    }
+
+    #[test]
+    fn task_waits_for_calls_to_its_disk() {
+        on_paused_clock(async {
+            let node = Node::new("a", 1, 0);
+            let disk = SimDisk::new(1);
+            disk.set_rates(FaultRates {
+                sync: SECOND,
+                ..FaultRates::default()
+            });
+            node.use_disk(disk.clone());
+            let began = now();
+            let syncing = node.world().tasks.spawn(async move {
+                disk.sync_directory(Path::new("/")).expect("synced");
+                sleep(SECOND / 2).await;
+                disk.sync_directory(Path::new("/")).expect("synced");
+                sleep(SECOND / 2).await;
+                began.elapsed()
+            });
+            assert_eq!(syncing.await.expect("it has run"), 2 * SECOND);
         });
     }
 

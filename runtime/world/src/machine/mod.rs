@@ -183,6 +183,10 @@ impl Processes for SimMachine {
             }
             let process = self.state.add(attempt)?;
             self.state.event(attempt, "is started");
+            if !self.state.facts.note_start(attempt) {
+                let what = format!("{attempt} starts a second time");
+                self.state.log.violation(&self.state.name, what);
+            }
             self.state.check_slots();
             let (control, channel) = channel::pair();
             let reflexes = fate.reflexes;

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::fmt::{self, Debug};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path};
 use std::sync::{Arc, Mutex};
@@ -30,6 +31,16 @@ const PAGE_BYTES: usize = 4096;
 #[derive(Debug, Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
+    user: User,
+}
+
+/// Where the calls come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum User {
+    /// The machine of the disk.
+    Machine,
+    /// Another machine, to which the disk is shared. Its calls are not counted, and no faults are drawn for them.
+    Other,
 }
 
 /// The effect of a fault on one call.
@@ -72,6 +83,7 @@ struct State {
     next_handle: u64,
     calls: u64,
     faults: BTreeMap<u64, CallFault>,
+    at_last_call: Option<Reaction>,
     /// The numbers of the calls that synced a file or directory.
     syncs: Vec<u64>,
     /// The numbers of the syncs that are not carried out.
@@ -82,6 +94,15 @@ struct State {
     latency: Duration,
     /// Counts changes, for the times of files.
     ticks: i64,
+}
+
+/// What a simulation does when the machine has made its last call.
+struct Reaction(Box<dyn FnOnce() + Send>);
+
+impl Debug for Reaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reaction")
+    }
 }
 
 #[derive(Debug)]
@@ -155,6 +176,7 @@ impl SimDisk {
                 next_handle: 0,
                 calls: 0,
                 faults: BTreeMap::new(),
+                at_last_call: None,
                 syncs: Vec::new(),
                 ignored_syncs: BTreeSet::new(),
                 is_down: false,
@@ -163,6 +185,17 @@ impl SimDisk {
                 latency: Duration::ZERO,
                 ticks: 0,
             })),
+            user: User::Machine,
+        }
+    }
+
+    /// Returns this disk as another machine sees it that shares it: that machine sees what processes here see, and none
+    /// of the faults.
+    #[must_use]
+    pub fn shared(&self) -> SimDisk {
+        SimDisk {
+            state: Arc::clone(&self.state),
+            user: User::Other,
         }
     }
 
@@ -188,6 +221,17 @@ impl SimDisk {
         lock(&self.state).faults.insert(number, fault);
     }
 
+    /// Forgets the faults of calls that were not made yet.
+    pub fn forget_faults(&self) {
+        lock(&self.state).faults.clear();
+    }
+
+    /// Sets what is done once, in the next call with the fault [`CallFault::LastCall`]: the process that made it must not
+    /// continue.
+    pub fn at_last_call(&self, act: impl FnOnce() + Send + 'static) {
+        lock(&self.state).at_last_call = Some(Reaction(Box::new(act)));
+    }
+
     /// Sets how often calls misbehave from now on.
     pub fn set_rates(&self, rates: FaultRates) {
         lock(&self.state).rates = rates;
@@ -196,6 +240,12 @@ impl SimDisk {
     /// Sets how many bytes of files the disk holds, or that it holds any number.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         lock(&self.state).bytes_max = bytes;
+    }
+
+    /// Returns how many bytes of files the disk holds.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        lock(&self.state).used_bytes()
     }
 
     /// Returns the time that calls took since the last call of this method. Calls do not wait: the simulation that polls their process
@@ -226,12 +276,20 @@ impl SimDisk {
         act: impl FnOnce(&mut State) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut state = lock(&self.state);
+        if self.user == User::Other {
+            return act(&mut state);
+        }
         match state.begin_call(kind)? {
             Some(CallFault::Error(code)) => Err(io::Error::from_raw_os_error(code)),
             Some(CallFault::LastCall) => {
                 // The call takes effect, but its process has ended and gets no result.
                 let _ = act(&mut state);
                 state.is_down = true;
+                let reaction = state.at_last_call.take();
+                drop(state);
+                if let Some(Reaction(react)) = reaction {
+                    react();
+                }
                 Err(down())
             }
             None => act(&mut state),
@@ -242,7 +300,7 @@ impl SimDisk {
 impl SimDisk {
     fn sync(&self, act: impl FnOnce(&mut State) -> io::Result<()>) -> io::Result<()> {
         self.call(CallKind::Sync, |state| {
-            let number = state.calls - 1;
+            let number = state.calls.saturating_sub(1);
             if state.ignored_syncs.contains(&number) {
                 return Ok(());
             }
@@ -523,13 +581,17 @@ impl State {
         let Some(max) = self.bytes_max else {
             return usize::MAX;
         };
+        usize::try_from(max.saturating_sub(self.used_bytes())).unwrap_or(usize::MAX)
+    }
+
+    fn used_bytes(&self) -> u64 {
         let mut used = 0;
         for number in self.used_nodes() {
             if let Some(Node::File(file)) = self.nodes.get(&number) {
                 used += file.content.len() as u64;
             }
         }
-        usize::try_from(max.saturating_sub(used)).unwrap_or(usize::MAX)
+        used
     }
 
     fn open(&mut self, path: &Path, opening: Opening) -> io::Result<(u64, u64)> {

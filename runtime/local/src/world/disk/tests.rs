@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -275,5 +277,35 @@ fn simulated_disk_answers_as_this_machine() {
             let answered = act(&simulated, Path::new("/"), &mut calls[1]);
             assert_eq!(real, answered, "seed {seed}, call {number}");
         }
+    }
+}
+
+#[test]
+fn shared_disk_shows_visible_content_without_faults() {
+    let disk = SimDisk::new(1);
+    let shared = disk.shared();
+    write(&disk, "/file", "unsynced").expect("written");
+    let calls = disk.calls();
+    disk.fail_call(calls, CallFault::LastCall);
+    assert_eq!(read(&shared, "/file").expect("read"), "unsynced");
+    assert_eq!(disk.calls(), calls);
+    write(&disk, "/file", "lost").expect_err("it was the last call");
+    assert_eq!(read(&shared, "/file").expect("read"), "unsynced");
+}
+
+#[test]
+fn last_call_is_reacted_to_once() {
+    let disk = SimDisk::new(1);
+    let reactions = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&reactions);
+    disk.at_last_call(move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+    });
+    write(&disk, "/file", "one").expect("written");
+    assert_eq!(reactions.load(Ordering::Relaxed), 0);
+    disk.fail_call(disk.calls(), CallFault::LastCall);
+    for _ in 0..2 {
+        write(&disk, "/file", "two").expect_err("the process has ended");
+        assert_eq!(reactions.load(Ordering::Relaxed), 1);
     }
 }
