@@ -6,7 +6,8 @@
 //! ```no_run
 //! use napreduce_lab::{Interrupt, Session, WorkSettings, program::Resources, report, start};
 //!
-//! let (work, binaries) = (WorkSettings::default(), "target/release".into());
+//! let work = WorkSettings::default();
+//! let binaries = "target/release".into();
 //! let session = Session::new(Interrupt::listen()?, work, binaries, |line| eprintln!("{line}"));
 //! let resources = Resources { slots: 2, task_memory: "256MiB".parse()? };
 //! let settings = start::StartSettings { runs: 50, resources };

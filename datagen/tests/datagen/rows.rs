@@ -214,10 +214,8 @@ fn graph_has_no_loops_and_skewed_degrees() {
 fn generators_out_of_range_settings_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let output = || OutputSettings::new(directory.path().join("in"));
-    let (ten, message) = (
-        Amount::Rows(10),
-        |result: Result<WrittenFiles, RowsError>| result.unwrap_err().to_string(),
-    );
+    let ten = Amount::Rows(10);
+    let message = |result: Result<WrittenFiles, RowsError>| result.unwrap_err().to_string();
     let no_raters = movies::generate(&MoviesSettings {
         raters: 0,
         ..MoviesSettings::new(ten, output())

@@ -63,7 +63,9 @@ impl<'a> Figure<'a> {
         let mut cpu: Vec<f64> = self.times.iter().map(|times| times.1).collect();
         wall.sort_by(f64::total_cmp);
         cpu.sort_by(f64::total_cmp);
-        let (wall, cpu, least) = (wall[wall.len() / 2], cpu[cpu.len() / 2], cpu[0]);
+        let least = cpu[0];
+        let wall = wall[wall.len() / 2];
+        let cpu = cpu[cpu.len() / 2];
         let rate = if self.unit == "byte" {
             format!("{:6.0} MB/s", self.count as f64 / cpu / 1e6)
         } else {

@@ -21,7 +21,8 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use napreduce_engine::delivery::{Receipt, Inbox, Outbox};
 ///
-/// let (mut outbox, mut inbox) = (Outbox::default(), Inbox::default());
+/// let mut outbox = Outbox::default();
+/// let mut inbox = Inbox::default();
 /// outbox.push("launch");
 /// outbox.push("kill");
 /// assert_eq!(inbox.accept(1), Receipt::Fresh);

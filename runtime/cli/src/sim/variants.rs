@@ -1,6 +1,7 @@
 //! The variants that are compared: schedulers with their parameters and preemption primitives, and theoretical
 //! baselines.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -73,40 +74,26 @@ impl Variant {
             some => some.iter().map(|name| name.choice()).collect(),
         };
         let files = Tables::read(arguments, cluster)?;
-        let (mut all, add) = (
-            Vec::<Variant>::new(),
-            |all: &mut Vec<Variant>, one: Variant| {
-                // Run duplicates once.
-                if all.iter().all(|other| other.label != one.label) {
-                    all.push(one);
-                }
-            },
-        );
+        let mut all = Vec::new();
         for &scheduler in names {
             for tables in &files {
                 for &primitive in &primitives {
-                    add(
-                        &mut all,
-                        tables.variant(scheduler, primitive, arguments, settings)?,
-                    );
+                    all.push(tables.variant(scheduler, primitive, arguments, settings)?);
                 }
             }
         }
         for &baseline in &arguments.baseline {
-            let label = format!("{baseline} (theory)");
-            let subject = Subject::Baseline(baseline);
-            let settings = settings.clone();
-            add(
-                &mut all,
-                Variant {
-                    label,
-                    configuration: None,
-                    primitive: None,
-                    subject,
-                    settings,
-                },
-            );
+            all.push(Variant {
+                label: format!("{baseline} (theory)"),
+                configuration: None,
+                primitive: None,
+                subject: Subject::Baseline(baseline),
+                settings: settings.clone(),
+            });
         }
+        // Run duplicates once.
+        let mut labels = HashSet::new();
+        all.retain(|variant| labels.insert(variant.label.clone()));
         Ok(all)
     }
 }

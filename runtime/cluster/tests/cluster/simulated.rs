@@ -234,7 +234,7 @@ fn idle_cluster_stays_together_and_leaves_nothing() {
         let mut client = cluster.client().await;
         until_up(&mut client, WORKERS.len()).await;
         let before = client.ask(ListWorkers).await.unwrap();
-        sleep(20 * MINUTE).await;
+        sleep(5 * MINUTE).await;
         let after = client.ask(ListWorkers).await.unwrap();
         for (before, after) in before.iter().zip(&after) {
             assert_eq!(before.worker, after.worker);

@@ -53,7 +53,9 @@ use crate::time::Time;
 /// use napreduce_engine::scenarios::InOrder;
 ///
 /// let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());
-/// let (slots, host, rack) = (Slots { map: 1, reduce: 1 }, "ada".to_owned(), "/default-rack".to_owned());
+/// let slots = Slots { map: 1, reduce: 1 };
+/// let host = String::from("ada");
+/// let rack = String::from("/default-rack");
 /// engine.handle(Time(0), Event::WorkerJoined { worker: WorkerId(1), slots, host, rack });
 /// let spec = JobSpec {
 ///     name: "count".into(), user: "ada".into(), queue: "default".into(), priority: 0, deadline: None,

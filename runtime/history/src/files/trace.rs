@@ -105,7 +105,8 @@ impl<W: Write> Trace<'_, W> {
         workers.extend(named.map(|attempt| (attempt.worker, attempt.worker_name.as_str())));
         self.name("process_name", JOBS, None, "jobs")?;
         for job in jobs {
-            let (job, name) = (job.summary.job, &job.summary.name);
+            let name = &job.summary.name;
+            let job = job.summary.job;
             self.name(
                 "thread_name",
                 JOBS,

@@ -29,9 +29,10 @@ pub(super) fn remove_retired(storage: &Storage, submission: u128) -> Result<(), 
         let segments: Vec<PathBuf> = names.into_iter().map(|name| shuffle.join(name)).collect();
         let share = share_of(segments.len(), FILES_MIN);
         in_shares(&segments, share, |files| {
-            files
-                .iter()
-                .for_each(|file| drop(storage.remove_file(file)));
+            for file in files {
+                // What is left is removed with the directory.
+                let _ = storage.remove_file(file);
+            }
         });
     }
     Ok(remove_tree(storage, &retired)?)

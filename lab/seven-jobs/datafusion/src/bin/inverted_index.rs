@@ -8,7 +8,9 @@ use datafusion::prelude::*;
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().collect();
-    let (mut paths, mut numbers, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    let mut paths = Vec::new();
+    let mut numbers = Vec::new();
+    let mut lines = Vec::new();
     for file in fs::read_dir(&arguments[1])? {
         let path = file?.path();
         for (number, line) in (1_u64..).zip(fs::read_to_string(&path)?.lines()) {

@@ -40,7 +40,8 @@ pub fn round() -> Job<(String, Rank)> {
             targets.for_each(|target| out.emit(target, (share, "")));
         })
         .map_groups(|page, shares| {
-            let (mut rank, mut own) = (0, String::new());
+            let mut rank = 0;
+            let mut own = String::new();
             while let Some((share, links)) = shares.next() {
                 rank += share;
                 own += links;
@@ -66,5 +67,6 @@ pub fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
     for _ in 0..ROUNDS {
         pages = driver.job(round).inputs([&pages]).dataset()?;
     }
-    driver.job(ranks).inputs([&pages]).run().map(drop)
+    driver.job(ranks).inputs([&pages]).run()?;
+    Ok(())
 }

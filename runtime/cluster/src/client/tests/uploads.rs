@@ -47,7 +47,7 @@ impl FaultyLink {
         let sent = Arc::clone(&link.sent);
         let connections = Arc::clone(&link.connections);
         std::thread::spawn(move || {
-            // Held open until the end.
+            // Frozen connections stay open until the end.
             let mut held = Vec::new();
             for client in listener.incoming().flatten() {
                 let Ok(server) = TcpStream::connect(coordinator) else {
@@ -59,9 +59,17 @@ impl FaultyLink {
                 } else {
                     u64::MAX
                 };
-                held.push((clone(&client), clone(&server)));
-                let answers = (clone(&server), clone(&client));
-                std::thread::spawn(move || std::io::copy(&mut { answers.0 }, &mut { answers.1 }));
+                if matches!(fault, Fault::Freeze) {
+                    held.push((clone(&client), clone(&server)));
+                }
+                let mut answers = clone(&server);
+                let mut to_client = clone(&client);
+                std::thread::spawn(move || {
+                    // The coordinator closes a connection on which nothing arrives. Without its close, which may
+                    // discard its last message, the client would wait for an answer.
+                    let _ = std::io::copy(&mut answers, &mut to_client);
+                    let _ = to_client.shutdown(Shutdown::Both);
+                });
                 let sent = Arc::clone(&sent);
                 std::thread::spawn(move || {
                     relay(&client, &server, limit, &sent);

@@ -14,10 +14,10 @@ use napreduce_sim::{
     Failures, Run, SimulatedJob, Simulation, SimulationError, SimulationSettings, Workload,
 };
 
-/// `NAPREDUCE_SEEDS=N` runs N cases instead of 50; `.ci/run` runs 300, and `nap lab fuzz-policies` 5,000.
+/// `NAPREDUCE_SEEDS=N` runs N cases instead of 20; `.ci/run` runs 300, and `nap lab fuzz-policies` 5,000.
 fn cases() -> u64 {
     let asked = std::env::var("NAPREDUCE_SEEDS").ok();
-    asked.map_or(50, |count| {
+    asked.map_or(20, |count| {
         count.parse().expect("NAPREDUCE_SEEDS is a number")
     })
 }

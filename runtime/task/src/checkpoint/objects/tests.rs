@@ -158,7 +158,8 @@ impl Scene {
             if *of == number {
                 fs::write(directory.join(name), bytes).expect("a file");
             }
-            let (attempt, file) = (attempt(1), format!("{}/{name}", attempt(*of)));
+            let file = format!("{}/{name}", attempt(*of));
+            let attempt = attempt(1);
             fetched.push(FetchedInput {
                 attempt,
                 file,
