@@ -26,8 +26,9 @@ pub use cluster_directory::{
 };
 #[cfg(feature = "daemon")]
 pub use coordinator::{
-    CoordinatorConfiguration, CoordinatorError, JournalCheck, ReplayError, check_journal,
-    coordinator_daemon, replay_journal, run_coordinator,
+    CoordinatorConfiguration, CoordinatorError, JournalCheck, JournalContent, JournalFileCheck,
+    JournalLoss, LostJob, RepairError, ReplayError, check_journal, coordinator_daemon,
+    repair_journal, replay_journal, run_coordinator,
 };
 pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 #[cfg(feature = "daemon")]

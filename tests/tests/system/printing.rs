@@ -132,6 +132,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("job trace", "1 --output {}/trace.json --overwrite"),
     ("job wait", "1"),
     ("journal check", "{}/cluster"),
+    ("journal repair", "{}/cluster --output {}/repaired"),
     ("lab", "--help"),
     ("man", "{}/man"),
     ("new", "1-begins-with-a-digit"),

@@ -17,6 +17,7 @@ mod explanations;
 mod history;
 mod jobs;
 mod journal_check;
+mod journal_repair;
 mod outcomes;
 mod queues;
 mod recovery;
@@ -59,7 +60,10 @@ use crate::journal::{Journal, JournalError};
 #[cfg(test)]
 pub(crate) use clients::{ClientDesk, ClientLimits};
 pub use configuration::CoordinatorConfiguration;
-pub use journal_check::{JournalCheck, check_journal};
+pub use journal_check::{
+    JournalCheck, JournalContent, JournalFileCheck, JournalLoss, LostJob, check_journal,
+};
+pub use journal_repair::{RepairError, repair_journal};
 #[cfg(test)]
 pub(crate) use refusal::Refusal;
 pub use replay::{ReplayError, replay_journal};

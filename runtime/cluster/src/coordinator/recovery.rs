@@ -174,6 +174,7 @@ impl ClusterCoordinator {
             version,
             journal: identity,
             epoch_micros,
+            follows: None,
             rules: rules.clone(),
         };
         let disk = Arc::clone(configuration.directory.disk());

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_local::world::disk::{CallFault, Disk, FaultRates, SimDisk};
+use napreduce_local::world::disk::{CallFault, Disk, FaultRates, RealDisk, SimDisk};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -83,6 +83,7 @@ fn header() -> Header {
         version: JOURNAL_VERSION,
         journal: 7,
         epoch_micros: 7_000,
+        follows: None,
         rules: EngineRules::default(),
     }
 }
@@ -244,6 +245,100 @@ fn journal_survives_end_at_every_call() {
     }
 }
 
+/// Pages reach the disk in any order: each set of those that were not synced survives.
+#[test]
+fn journal_survives_loss_of_any_pages() {
+    let path = Path::new(DIRECTORY).join("journal-00000001.log");
+    let cases: [(FsyncPolicy, &[Step]); 3] = [
+        (FsyncPolicy::Always, &[Append(2), Append(20)]),
+        (LONG, &[Append(2), Sync, Append(20)]),
+        (LONG, &[Append(2), Sync, Append(4), Append(8), Append(8)]),
+    ];
+    let mut most = 0;
+    for (fsync, steps) in cases {
+        let undisturbed = disk(0);
+        let before = undisturbed.calls();
+        run(&undisturbed, fsync, steps);
+        for call in before..=undisturbed.calls() {
+            let crash = || {
+                let disk = disk(call);
+                disk.fail_call(call, CallFault::LastCall);
+                let progress = run(&disk, fsync, steps);
+                (disk, progress)
+            };
+            // There is no file before it is created.
+            let survivors = crash().0.possible_survivors(&path).unwrap_or_default();
+            most = most.max(survivors.len());
+            for survivors in survivors {
+                let case = format!("{steps:?}, {fsync:?}, power lost at {call}, {survivors:?}");
+                let (disk, progress) = crash();
+                disk.lose_power_except(&path, &survivors).expect("a file");
+                let mut left = Coordinator::start(&disk, fsync)
+                    .unwrap_or_else(|error| panic!("{case}: {error}"));
+                let count = left.progress.appended;
+                let allowed = progress.allowed_after(End::PowerLost);
+                assert!(allowed.contains(&count), "{case}: {count}, not {allowed:?}");
+                left.steps(&[Append(2), Sync]).expect("appended");
+                drop(left);
+                disk.lose_power();
+                let next = Coordinator::start(&disk, fsync)
+                    .unwrap_or_else(|error| panic!("after {case}: {error}"));
+                assert_eq!(next.progress.appended, count + 2, "after {case}");
+            }
+        }
+    }
+    assert!(most >= 5 << 5, "only {most} sets of pages and lengths");
+}
+
+/// Loses each synced page that a mark or an entry in a later page proves to be synced.
+#[test]
+fn lost_page_before_synced_entries_is_damage() {
+    for (fsync, steps) in [
+        (FsyncPolicy::Always, &[Append(2), Append(40)][..]),
+        (FsyncPolicy::Always, &[Append(1), Append(20), Append(20)]),
+        (LONG, &[Append(2), Append(20), Sync, Append(20)]),
+        (FsyncPolicy::Never, &[Append(20), Append(20)]),
+    ] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let (journal, _) = Journal::open(disk, folder.path(), header(), fsync).expect("opened");
+        let mut coordinator = Coordinator {
+            journal,
+            fsync,
+            compaction: None,
+            progress: Progress::default(),
+        };
+        coordinator.steps(steps).expect("appended");
+        drop(coordinator);
+        let path = folder.path().join("journal-00000001.log");
+        let whole = std::fs::read(&path).expect("read");
+        let pages = whole.len() / 4096;
+        // The unsynced tail is in the last pages; so is the last mark.
+        let proven = if fsync == LONG { pages / 2 } else { pages };
+        assert!(proven >= 3, "{steps:?}: {pages} pages");
+        for page in 0..proven {
+            let mut damaged = whole.clone();
+            damaged[page * 4096..(page + 1) * 4096].fill(0);
+            std::fs::write(&path, &damaged).expect("written");
+            let error = Journal::open(Arc::new(RealDisk), folder.path(), header(), fsync)
+                .expect_err("damaged");
+            let JournalError::Damaged {
+                path: file, offset, ..
+            } = &error
+            else {
+                panic!("{steps:?}, page {page}: {error}");
+            };
+            assert_eq!(file, &path);
+            assert!(*offset < (page as u64 + 1) * 4096, "page {page}: {error}");
+            assert_eq!(
+                std::fs::read(&path).expect("read"),
+                damaged,
+                "nothing is changed"
+            );
+        }
+    }
+}
+
 #[test]
 fn journal_survives_failed_call() {
     for steps in LIVES {
@@ -312,9 +407,11 @@ fn count_syncs(steps: &[Step]) -> (usize, usize) {
 
 #[test]
 fn forgotten_sync_is_found() {
-    // Those that may be forgotten: at the start, each of two syncs of the directory; in a compaction that stops the loop,
-    // that of the directory with the snapshot, since the new file follows; and that of each new file's header.
-    assert_eq!(LIVES.map(count_syncs), [(7, 3), (15, 7), (19, 6)]);
+    // Those that may be forgotten: at the start, each of two syncs of the directory; that of each new file's header; and
+    // that of an append right before a compaction, which syncs the file again. In a compaction that stops the loop, that
+    // of the directory with the snapshot is missed only if the file before ends in a torn mark: the seeds draw this for
+    // one of two.
+    assert_eq!(LIVES.map(count_syncs), [(7, 3), (15, 6), (22, 9)]);
 }
 
 fn random_step(random: &mut Pcg64) -> Step {
@@ -419,6 +516,20 @@ fn entries_before_failed_sync_survive_with_later_ones() {
 fn random_lives_lose_nothing_acknowledged() {
     for seed in 0..1_000 {
         run_lives(seed, FaultRates::default(), None);
+    }
+}
+
+#[test]
+fn random_lives_with_pages_in_any_order_lose_nothing_acknowledged() {
+    let rates = FaultRates {
+        pages_in_any_order: true,
+        ..FaultRates::default()
+    };
+    for seed in 0..1_000 {
+        run_lives(seed, rates, None);
+    }
+    for seed in 0..500 {
+        run_lives(seed, rates, Some(libc::EIO));
     }
 }
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use napreduce_local::world::disk::Disk;
 use serde::Serialize;
 
-use super::file::JournalFile;
+use super::file::{Content, JournalFile};
 use super::snapshot::{self, Snapshot};
-use super::{EngineRules, FsyncPolicy, Header, JournalError};
+use super::survey::survey;
+use super::{EngineRules, FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
 
 /// The permissions of the directory, before the process's mask.
 const DIRECTORY_MODE: u32 = 0o777;
@@ -26,7 +27,7 @@ pub(crate) struct Journal {
 }
 
 /// The data of an earlier coordinator.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Recovered {
     /// Whether the directory was empty and the journal is new.
     pub(crate) begun: bool,
@@ -73,7 +74,7 @@ impl Journal {
                 disk.sync_directory(directory)
                     .map_err(JournalError::io("sync", directory))?;
                 remove_older(&*disk, directory, generations.first(), &generations)?;
-                let journal = Journal {
+                let mut journal = Journal {
                     disk,
                     directory: directory.to_owned(),
                     generation: last,
@@ -81,36 +82,52 @@ impl Journal {
                     file: opened.file,
                     fsync,
                 };
+                if journal.header.version != JOURNAL_VERSION {
+                    // A file keeps its layout; the next one gets that of this program.
+                    journal.header.version = JOURNAL_VERSION;
+                    journal.begin_compaction()?;
+                }
                 return Ok((journal, opened.recovered));
             }
         }
     }
 
-    /// Reads a directory without changing it: another process may be writing to it. `None` if it is empty.
+    /// Reads a directory without changing it: another process may be writing to it. `None` if it is empty. Fails if the
+    /// journal is damaged.
     pub(crate) fn read(
         disk: &dyn Disk,
         directory: &Path,
     ) -> Result<Option<(Header, Recovered)>, JournalError> {
-        if !disk.is_directory(directory) {
+        let Some(survey) = survey(disk, directory)? else {
             return Ok(None);
+        };
+        if let Some(damage) = survey.damage {
+            return Err(damage);
         }
-        let generations = list(disk, directory)?;
-        let (header, mut recovered) = read_before_last(disk, directory, &generations)?;
-        let last = generations.last();
-        let content = if generations.journals.contains(&last) {
-            JournalFile::read(disk, &journal_path(directory, last))?
-        } else {
-            None
+        let recovered = survey.recovered;
+        Ok(survey.header.map(|header| (header, recovered)))
+    }
+
+    /// Writes a journal with these entries to an empty directory. They continue a snapshot of this generation, or are
+    /// all there are.
+    pub(crate) fn write(
+        disk: &dyn Disk,
+        directory: &Path,
+        generation: u64,
+        header: &Header,
+        entries: &[Vec<u8>],
+    ) -> Result<(), JournalError> {
+        let path = journal_path(directory, generation);
+        let header = Header {
+            version: JOURNAL_VERSION,
+            follows: None,
+            ..header.clone()
         };
-        let begun = match content {
-            Some(content) => {
-                recovered.entries.extend(content.entries);
-                recovered.remarks.extend(content.cut);
-                Some(content.header)
-            }
-            None => header,
-        };
-        Ok(begun.map(|header| (header, recovered)))
+        let mut file = JournalFile::create(disk, &path, &header, FsyncPolicy::Always)?;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        file.append(entries)
     }
 
     /// Returns the header of the current file.
@@ -152,11 +169,19 @@ impl Journal {
             &self.header,
             snapshot,
         )?;
-        let path = journal_path(&self.directory, next);
-        self.file = JournalFile::create(&*self.disk, &path, self.header.clone(), self.fsync)?;
-        self.generation = next;
+        // The snapshot replaces the files before.
+        self.begin_file(next, None)?;
         let generations = list(&*self.disk, &self.directory)?;
         remove_older(&*self.disk, &self.directory, next, &generations)
+    }
+
+    /// Creates the file of a generation. It continues the file whose last frame has the checksum `follows`.
+    fn begin_file(&mut self, generation: u64, follows: Option<u32>) -> Result<(), JournalError> {
+        self.header.follows = follows;
+        let path = journal_path(&self.directory, generation);
+        self.file = JournalFile::create(&*self.disk, &path, &self.header, self.fsync)?;
+        self.generation = generation;
+        Ok(())
     }
 
     /// Begins the next file. The compaction's snapshot must cover everything appended so far; until it is
@@ -164,10 +189,8 @@ impl Journal {
     pub(crate) fn begin_compaction(&mut self) -> Result<Compaction, JournalError> {
         let next = self.generation + 1;
         // A file with a successor must not have a torn tail.
-        self.file.sync_wanted()?;
-        let path = journal_path(&self.directory, next);
-        self.file = JournalFile::create(&*self.disk, &path, self.header.clone(), self.fsync)?;
-        self.generation = next;
+        self.file.seal()?;
+        self.begin_file(next, Some(self.file.sum()))?;
         Ok(Compaction {
             disk: Arc::clone(&self.disk),
             directory: self.directory.clone(),
@@ -193,7 +216,10 @@ fn open_generation(
     fsync: FsyncPolicy,
 ) -> Result<Opened, JournalError> {
     generations.check(directory)?;
-    let (header, mut recovered) = read_before_last(disk, directory, generations)?;
+    let Before {
+        mut chain,
+        mut recovered,
+    } = read_before_last(disk, directory, generations)?;
     let last = generations.last();
     let path = journal_path(directory, last);
     let existing = if generations.journals.contains(&last) {
@@ -202,6 +228,7 @@ fn open_generation(
         None
     };
     if let Some((file, content)) = existing {
+        chain.add(&path, &content)?;
         recovered.entries.extend(content.entries);
         recovered.remarks.extend(content.cut);
         return Ok(Opened {
@@ -210,14 +237,84 @@ fn open_generation(
             recovered,
         });
     }
-    recovered.begun = header.is_none();
+    recovered.begun = chain.header.is_none();
     recovered.remarks.extend(generations.loss(&path, last));
-    let header = header.unwrap_or_else(|| fresh.clone());
+    let header = Header {
+        version: JOURNAL_VERSION,
+        follows: chain.sum(),
+        ..chain.header.unwrap_or_else(|| fresh.clone())
+    };
     Ok(Opened {
-        file: JournalFile::create(disk, &path, header.clone(), fsync)?,
+        file: JournalFile::create(disk, &path, &header, fsync)?,
         header,
         recovered,
     })
+}
+
+/// The files of one journal in the order in which they were written. Each has to continue the one before.
+#[derive(Debug, Default)]
+pub(super) struct FileChain {
+    /// The header of the last file.
+    pub(super) header: Option<Header>,
+    last: Option<ChainedFile>,
+}
+
+/// The end of a file that another one continues.
+#[derive(Debug)]
+struct ChainedFile {
+    path: PathBuf,
+    end: u64,
+    sum: u32,
+}
+
+impl FileChain {
+    /// Begins with a snapshot.
+    pub(super) fn after(snapshot: Option<&Snapshot>) -> FileChain {
+        FileChain {
+            header: snapshot.map(|snapshot| snapshot.header.clone()),
+            last: None,
+        }
+    }
+
+    /// Adds a file. Fails if it belongs to another journal, or continues other entries than those of the file before.
+    pub(super) fn add(&mut self, path: &Path, content: &Content) -> Result<(), JournalError> {
+        let header = &content.header;
+        let expected = self.header.as_ref().map(|header| header.journal);
+        if expected.is_some_and(|expected| expected != header.journal) {
+            return Err(JournalError::Damaged {
+                path: path.to_owned(),
+                offset: 0,
+                what: "the file belongs to another journal".to_owned(),
+            });
+        }
+        if let (Some(last), Some(follows)) = (&self.last, header.follows)
+            && last.sum != follows
+        {
+            return Err(JournalError::Damaged {
+                path: last.path.clone(),
+                offset: last.end,
+                what: format!("the entries that {} continues are missing", path.display()),
+            });
+        }
+        self.header = Some(header.clone());
+        self.last = Some(ChainedFile {
+            path: path.to_owned(),
+            end: content.end,
+            sum: content.sum,
+        });
+        Ok(())
+    }
+
+    /// Returns the checksum that the next file has to continue.
+    fn sum(&self) -> Option<u32> {
+        self.last.as_ref().map(|last| last.sum)
+    }
+}
+
+/// Everything before the current file.
+struct Before {
+    chain: FileChain,
+    recovered: Recovered,
 }
 
 /// A snapshot to be written, on any thread.
@@ -272,57 +369,51 @@ fn read_before_last(
     disk: &dyn Disk,
     directory: &Path,
     generations: &Generations,
-) -> Result<(Option<Header>, Recovered), JournalError> {
+) -> Result<Before, JournalError> {
     let last = generations.snapshots.iter().max();
     let snapshot = last
         .map(|(_, path)| Snapshot::open(disk, path))
         .transpose()?;
-    let mut header = snapshot.as_ref().map(|snapshot| snapshot.header.clone());
+    let mut chain = FileChain::after(snapshot.as_ref());
     let mut recovered = Recovered {
-        begun: false,
         snapshot,
-        entries: Vec::new(),
-        remarks: Vec::new(),
+        ..Recovered::default()
     };
     for generation in generations.first()..generations.last() {
         let path = journal_path(directory, generation);
-        let damaged = |offset, what| JournalError::Damaged {
-            path: path.clone(),
-            offset,
-            what,
-        };
-        let read = JournalFile::read(disk, &path)?;
-        let content = read.ok_or_else(|| {
-            damaged(
-                0,
-                "the file is empty, but a later file continues it".to_owned(),
-            )
-        })?;
-        if let Some(cut) = content.cut {
-            return Err(damaged(
-                content.end,
-                format!("{cut}, but a later file continues it"),
-            ));
+        let content =
+            JournalFile::read(disk, &path)?.ok_or_else(|| empty_before_successor(&path))?;
+        chain.add(&path, &content)?;
+        if let Some(damage) = content.damage_before_successor(&path) {
+            return Err(damage);
         }
         recovered.entries.extend(content.entries);
-        header = Some(content.header);
     }
-    Ok((header, recovered))
+    Ok(Before { chain, recovered })
 }
 
-fn journal_path(directory: &Path, generation: u64) -> PathBuf {
+/// The error of a file without a header that has a successor.
+pub(super) fn empty_before_successor(path: &Path) -> JournalError {
+    JournalError::Damaged {
+        path: path.to_owned(),
+        offset: 0,
+        what: "the file is empty, but a later file continues it".to_owned(),
+    }
+}
+
+pub(super) fn journal_path(directory: &Path, generation: u64) -> PathBuf {
     directory.join(format!("journal-{generation:08}.log"))
 }
 
-fn snapshot_path(directory: &Path, generation: u64) -> PathBuf {
+pub(super) fn snapshot_path(directory: &Path, generation: u64) -> PathBuf {
     directory.join(format!("snapshot-{generation:08}.{}", snapshot::JSON))
 }
 
 /// The files of a directory by number.
 #[derive(Debug, Default)]
-struct Generations {
-    journals: BTreeSet<u64>,
-    snapshots: Vec<(u64, PathBuf)>,
+pub(super) struct Generations {
+    pub(super) journals: BTreeSet<u64>,
+    pub(super) snapshots: Vec<(u64, PathBuf)>,
     unfinished: Vec<PathBuf>,
 }
 
@@ -337,7 +428,7 @@ impl Generations {
     }
 
     /// Returns the generation that is appended to.
-    fn last(&self) -> u64 {
+    pub(super) fn last(&self) -> u64 {
         self.journals.last().copied().unwrap_or(1).max(self.first())
     }
 
@@ -357,7 +448,7 @@ impl Generations {
 
     /// Describes the loss if the current generation's file is empty. After an interrupted compaction the
     /// previous file is still there and nothing is lost.
-    fn loss(&self, path: &Path, current: u64) -> Option<String> {
+    pub(super) fn loss(&self, path: &Path, current: u64) -> Option<String> {
         let path = path.display();
         let empty = self.journals.contains(&current);
         if self.journals.iter().any(|&number| number < current) {
@@ -381,26 +472,46 @@ impl Generations {
     }
 }
 
-fn list(disk: &dyn Disk, directory: &Path) -> Result<Generations, JournalError> {
+pub(super) fn list(disk: &dyn Disk, directory: &Path) -> Result<Generations, JournalError> {
     let mut found = Generations::default();
     let names = disk
         .list(directory)
         .map_err(JournalError::io("list", directory))?;
     for name in names {
         let path = directory.join(&name);
-        let name = name.to_str().unwrap_or_default();
-        let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
-        let number = |prefix: &str| stem.strip_prefix(prefix)?.parse::<u64>().ok();
-        match (number("journal-"), number("snapshot-"), ending) {
-            (Some(number), _, "log") => {
+        match file_of(name.to_str().unwrap_or_default()) {
+            Some(FileOf::Journal(number)) => {
                 found.journals.insert(number);
             }
-            (_, Some(number), snapshot::MESSAGE_PACK | snapshot::JSON) => {
-                found.snapshots.push((number, path));
-            }
-            _ if name.starts_with("snapshot-") => found.unfinished.push(path),
-            _ => {}
+            Some(FileOf::Snapshot(number)) => found.snapshots.push((number, path)),
+            Some(FileOf::UnfinishedSnapshot) => found.unfinished.push(path),
+            None => {}
         }
     }
     Ok(found)
+}
+
+/// A file of a journal by its name.
+enum FileOf {
+    Journal(u64),
+    Snapshot(u64),
+    UnfinishedSnapshot,
+}
+
+/// Returns what a file of that name is; `None` if it does not belong to the journal.
+fn file_of(name: &str) -> Option<FileOf> {
+    let (stem, ending) = name.rsplit_once('.')?;
+    let (kind, number) = stem.split_once('-')?;
+    let number = number.parse().ok()?;
+    match (kind, ending) {
+        ("journal", "log") => Some(FileOf::Journal(number)),
+        ("snapshot", snapshot::MESSAGE_PACK | snapshot::JSON) => Some(FileOf::Snapshot(number)),
+        ("snapshot", snapshot::UNFINISHED) => Some(FileOf::UnfinishedSnapshot),
+        _ => None,
+    }
+}
+
+/// Returns whether a file of that name belongs to a journal.
+pub(crate) fn is_journal_file(name: &str) -> bool {
+    file_of(name).is_some()
 }

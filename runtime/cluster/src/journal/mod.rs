@@ -3,10 +3,15 @@
 //! up to the caller.
 //!
 //! ```text
-//! journal-00000003.log        frames since snapshot 3: the header first, then entries
-//! snapshot-00000003.json   everything before, none for number 1: the header, then segments of a JSON value
-//! frame                       length u32, crc32c u32, both little-endian, then that many bytes
+//! journal-00000003.log       frames since snapshot 3: the header first, then entries and marks
+//! snapshot-00000003.json     everything before, none for number 1: the header, then segments of a JSON value
+//! first frame, segment       length u32, crc32c u32, then that many bytes; all numbers are little-endian
+//! other frames of a journal  length u32, crc32c of the frame before u32, settled length u64, crc32c u32, then the bytes
 //! ```
+//!
+//! After a sync a mark is appended, a frame without bytes. The settled length is that of the file after the last sync:
+//! a power loss cannot damage what is before it ([`frame`]). The header of a file contains the checksum of the last
+//! frame of the file before.
 //!
 //! A snapshot is written while the next journal file is already appended to. It becomes valid when it is
 //! complete under its name; then files with smaller numbers are removed. Until then, a coordinator recovers
@@ -21,6 +26,7 @@ mod directory;
 mod file;
 mod frame;
 mod snapshot;
+mod survey;
 #[cfg(test)]
 mod tests;
 
@@ -28,14 +34,17 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use directory::{Journal, Recovered};
+pub(crate) use directory::{Journal, Recovered, is_journal_file};
 use napreduce_engine::EngineSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+pub(crate) use survey::{Survey, SurveyedFile, survey};
 use thiserror::Error;
 
 /// Version of the format of files and entries.
-pub(crate) const JOURNAL_VERSION: u32 = 10;
+pub(crate) const JOURNAL_VERSION: u32 = 11;
+/// The oldest version that is read: its entries are the same, but its frames have no settled length.
+const UNSETTLED_VERSION: u32 = 10;
 
 /// When the journal is synced to disk. Every choice survives a killed coordinator; they differ on power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +65,9 @@ pub(crate) struct Header {
     pub(crate) journal: u64,
     /// The engine's time 0, in microseconds since 1970.
     pub(crate) epoch_micros: u64,
+    /// The checksum of the last frame of the file before, unless this is the first file or a snapshot replaces that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) follows: Option<u32>,
     /// The rules when this file was created: a replay needs the same ones.
     #[serde(flatten)]
     pub(crate) rules: EngineRules,
@@ -84,8 +96,8 @@ pub enum JournalError {
     },
     /// A frame in the middle is damaged.
     #[error(
-        "{path} is damaged at byte {offset}: {what}; restore the file, or move the directory away to start \
-         without its jobs"
+        "{path} is damaged at byte {offset}: {what}; restore the file, or see `nap journal check` and \
+         `nap journal repair` for what can be kept without it"
     )]
     Damaged {
         /// The file.
@@ -97,8 +109,8 @@ pub enum JournalError {
     },
     /// The snapshot that a journal file depends on is missing.
     #[error(
-        "{snapshot} is missing, but {journal} continues it; restore the file, or move {directory} away to \
-         start without its jobs"
+        "{snapshot} is missing, but {journal} continues it; restore the file, or see `nap journal check` and \
+         `nap journal repair` for what can be kept of {directory} without it"
     )]
     SnapshotMissing {
         /// The missing file.
@@ -118,8 +130,8 @@ pub enum JournalError {
     },
     /// The file is of another version.
     #[error(
-        "{path} has version {found}, but this program writes {JOURNAL_VERSION}; finish its jobs with the \
-         program that wrote it, then move the directory away"
+        "{path} has version {found}, but this program reads versions {UNSETTLED_VERSION} to {JOURNAL_VERSION}; \
+         finish its jobs with the program that wrote it{}, then move the directory away", program_of(*found)
     )]
     Version {
         /// The file.
@@ -127,6 +139,15 @@ pub enum JournalError {
         /// Its version.
         found: u32,
     },
+}
+
+/// Returns the program that wrote journals of a version, in parentheses, if it is known.
+fn program_of(version: u32) -> &'static str {
+    match version {
+        3 => " (napreduce 0.2)",
+        9 => " (napreduce 0.3)",
+        _ => "",
+    }
 }
 
 impl JournalError {

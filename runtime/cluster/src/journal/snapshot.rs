@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use napreduce_local::world::disk::{Disk, DiskFile, Opening};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::file::{MODE, read_header};
 use super::frame::{self, FrameError, HEAD_BYTES};
@@ -16,6 +16,9 @@ use super::{Header, JournalError};
 pub(super) const JSON: &str = "json";
 /// Extension of snapshots of earlier versions, which are refused.
 pub(super) const MESSAGE_PACK: &str = "msgpack";
+
+/// Extension of a snapshot that is being written.
+pub(super) const UNFINISHED: &str = "unfinished";
 
 /// Bytes of every segment but the last.
 const SEGMENT_BYTES: usize = 1 << 20;
@@ -30,7 +33,7 @@ pub(super) fn write(
     header: &Header,
     content: &impl Serialize,
 ) -> Result<(), JournalError> {
-    let unfinished = path.with_extension("unfinished");
+    let unfinished = path.with_extension(UNFINISHED);
     let write = || -> io::Result<()> {
         let mut file =
             BufWriter::new(disk.open(&unfinished, Opening::CreateOrEmpty { mode: MODE })?);
@@ -113,6 +116,16 @@ impl Snapshot {
             header,
             segments,
         })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the whole file; fails if it is damaged.
+    pub(super) fn verify(self) -> Result<(), JournalError> {
+        self.decode::<IgnoredAny>()?;
+        Ok(())
     }
 
     /// Decodes the content; fails if data follows it.

@@ -17,6 +17,7 @@ fn header(journal: u64) -> Header {
         version,
         journal,
         epoch_micros,
+        follows: None,
         rules: EngineRules::default(),
     }
 }
@@ -425,7 +426,7 @@ fn missing_snapshot_is_refused_with_remedy() {
             "{error}"
         );
         assert!(
-            error.contains(&format!("move {} away", folder.path().display())),
+            error.contains("see `nap journal check` and `nap journal repair`"),
             "{error}"
         );
     };
@@ -509,14 +510,102 @@ fn journal_of_other_version_is_refused() {
     let folder = folder();
     let path = with_entries(folder.path(), &[]);
     let mut bytes = Vec::new();
-    super::frame::push(&mut bytes, br#"{"version":11,"news":true}"#).expect("short");
+    super::frame::push(&mut bytes, br#"{"version":12,"news":true}"#).expect("short");
     fs::write(path, bytes).expect("written");
     let error = open(folder.path())
         .expect_err("another version")
         .to_string();
     assert!(
-        error.contains("has version 11, but this program writes 10; finish its jobs with"),
+        error.contains(
+            "has version 12, but this program reads versions 10 to 11; finish its jobs with"
+        ),
         "{error}"
+    );
+}
+
+/// A journal of version 10: its frames have no settled lengths.
+fn version_10(texts: &[&str]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let header = Header {
+        version: 10,
+        ..header(7)
+    };
+    let text = serde_json::to_vec(&header).expect("JSON");
+    let mut previous = super::frame::push(&mut bytes, &text).expect("short");
+    for entry in entries(texts) {
+        let mut sum = crc32c::crc32c(&previous.to_le_bytes());
+        sum = crc32c::crc32c_append(sum, &entry);
+        let length = u32::try_from(entry.len()).expect("short");
+        for number in [length, previous, sum] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(&entry);
+        previous = sum;
+    }
+    bytes
+}
+
+#[test]
+fn journal_of_version_10_is_continued_in_next_file() {
+    let folder = folder();
+    let first = folder.path().join("journal-00000001.log");
+    let whole = version_10(&["one", "two"]);
+    let mut torn = whole.clone();
+    torn.extend_from_slice(&[9, 0, 0]);
+    fs::write(&first, torn).expect("written");
+    let (mut journal, recovered) = open(folder.path()).expect("opened");
+    assert_eq!(recovered.entries, entries(&["one", "two"]));
+    assert!(
+        recovered.remarks[0].contains("dropped its last 3 bytes"),
+        "{recovered:?}"
+    );
+    assert_eq!(journal.header().version, JOURNAL_VERSION);
+    journal.append(&entries(&["three"])).expect("appended");
+    drop(journal);
+    assert_eq!(fs::read(&first).expect("read"), whole);
+    let (_, recovered) = open(folder.path()).expect("opened");
+    assert_eq!(recovered.entries, entries(&["one", "two", "three"]));
+    assert_eq!(
+        files(folder.path()),
+        ["journal-00000001.log", "journal-00000002.log"]
+    );
+    let damage = whole.len() - 40;
+    let mut damaged = whole;
+    damaged[damage] ^= 1;
+    fs::write(&first, damaged).expect("written");
+    let error = open(folder.path()).expect_err("damaged").to_string();
+    assert!(
+        error.contains("journal-00000001.log is damaged at byte"),
+        "{error}"
+    );
+}
+
+/// An operator may keep copies beside the journal.
+#[test]
+fn files_of_other_names_are_left_alone() {
+    let folder = folder();
+    with_entries(folder.path(), &["one"]);
+    for name in [
+        "snapshot-00000002.json.bak",
+        "snapshot-old",
+        "journal-00000001.log~",
+    ] {
+        fs::write(folder.path().join(name), b"anything").expect("written");
+    }
+    let (mut journal, recovered) = open(folder.path()).expect("opened");
+    assert_eq!(recovered.entries, entries(&["one"]));
+    journal
+        .compact(&"all", EngineRules::default())
+        .expect("compacted");
+    assert_eq!(
+        files(folder.path()),
+        [
+            "journal-00000001.log~",
+            "journal-00000002.log",
+            "snapshot-00000002.json",
+            "snapshot-00000002.json.bak",
+            "snapshot-old"
+        ]
     );
 }
 

@@ -173,6 +173,18 @@ pub(super) fn default_rack() -> String {
     DEFAULT_RACK.to_owned()
 }
 
+impl Entry {
+    /// Returns the engine's time of the batch.
+    pub fn at(&self) -> Time {
+        self.at
+    }
+
+    /// Returns the data outside the engine.
+    pub fn extra(&self) -> &[Extra] {
+        &self.extra
+    }
+}
+
 impl Accepted {
     /// Returns the job with an operator's changes, as it would be submitted now.
     pub fn with(&self, change: &JobChange) -> Accepted {

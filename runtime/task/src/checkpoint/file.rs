@@ -17,7 +17,7 @@ const NAME: &str = "checkpoint";
 const PARTIAL: &str = "checkpoint.partial";
 const SET_ASIDE: &str = "checkpoint.damaged";
 const MAGIC: [u8; 8] = *b"NAPCKPT\n";
-const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 8 + 4 + 3 * 8;
 const CRC_BYTES: usize = 4;
 /// Maximum length of the description, and of the state.

@@ -1,7 +1,8 @@
 //! Tests of the file that describes a checkpoint: it is read as written, and any other content is rejected.
 
+use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{CounterValues, Split};
@@ -135,6 +136,19 @@ fn written_checkpoint_reads_back() {
             checkpoint
         );
     }
+}
+
+/// The file in `tests/kept`: see the README there.
+#[test]
+fn kept_checkpoint_is_read() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kept");
+    let directory = kept.join(format!("checkpoint-{}", file::VERSION));
+    if env::var_os("NAPREDUCE_WRITE_KEPT").is_some() {
+        fs::create_dir_all(&directory).expect("a directory");
+        checkpoint().write(&directory, false).expect("written");
+    }
+    let read = Checkpoint::read(&directory, attempt(1).task);
+    assert_eq!(read.expect("see tests/kept/README.md"), checkpoint());
 }
 
 #[test]

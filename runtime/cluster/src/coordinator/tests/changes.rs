@@ -95,20 +95,23 @@ async fn journal_check_changes_nothing() {
         .await;
     let directory = stage.scene.configuration.directory.coordinator_directory();
     let check = check_journal(&directory, SchedulerConfiguration::read).expect("it is whole");
+    let content = check.content.expect("a content");
     assert_eq!(
-        (check.workers, check.jobs.len(), check.remarks.len()),
+        (content.workers, content.jobs.len(), check.remarks.len()),
         (1, 1, 0)
     );
     assert!(
-        check.entries >= 2 && check.last_millis >= check.begun_millis,
-        "{check:?}"
+        content.entries >= 2 && content.last_millis >= content.begun_millis,
+        "{content:?}"
     );
+    assert_eq!((check.damage, check.lost.entries), (None, 0));
     let file = directory.join("journal-00000001.log");
     let whole = fs::read(&file).expect("the journal");
     fs::write(&file, &whole[..whole.len() - 3]).expect("written");
     let torn =
         check_journal(&directory, SchedulerConfiguration::read).expect("a torn end is no damage");
-    assert_eq!(torn.entries, check.entries - 1);
+    let kept = torn.content.expect("a content");
+    assert_eq!((kept.entries, torn.damage), (content.entries - 1, None));
     assert!(
         torn.remarks[0].contains("ends inside an entry"),
         "{:?}",
@@ -122,10 +125,14 @@ async fn journal_check_changes_nothing() {
     let mut damaged = whole.clone();
     damaged[20] ^= 1;
     fs::write(&file, &damaged).expect("written");
-    let error = check_journal(&directory, SchedulerConfiguration::read)
-        .expect_err("it is damaged")
-        .to_string();
-    assert!(error.contains("is damaged at byte 0"), "{error}");
+    let check = check_journal(&directory, SchedulerConfiguration::read).expect("it can be read");
+    let damage = check.damage.expect("a damage");
+    assert!(damage.contains("is damaged at byte 0"), "{damage}");
+    assert_eq!(check.content, None);
+    assert_eq!(
+        (check.lost.entries, check.lost.jobs.len()),
+        (content.entries, 1)
+    );
     assert_eq!(fs::read(&file).expect("there"), damaged);
     let none = check_journal(&directory.join("nowhere"), SchedulerConfiguration::read)
         .expect_err("there is none")

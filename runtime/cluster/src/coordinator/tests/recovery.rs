@@ -205,7 +205,7 @@ async fn missing_snapshot_refuses_start() {
         .expect("it is refused")
         .to_string();
     assert!(
-        refused.contains("is missing, but ") && refused.contains("to start without its jobs"),
+        refused.contains("is missing, but ") && refused.contains("`nap journal repair`"),
         "{refused}"
     );
     assert_eq!(listed(), before);

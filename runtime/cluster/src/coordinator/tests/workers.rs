@@ -175,6 +175,30 @@ fn drained_worker_gets_no_tasks_and_leaves() {
     );
 }
 
+/// The order of an upgrade: workers are drained and replaced one after another. Restarts of the coordinator, which is the
+/// last one, are tested in `recovery`.
+#[test]
+fn workers_replaced_one_after_another_keep_job() {
+    check_also_with_snapshots(
+        "worker v 1
+         submit 1 maps 2                 > launch m0.1 on v
+         started m0.1
+         worker w 1                      > launch m1.1 on w
+         started m1.1
+         drain v now: an upgrade         > kill m0.1
+         killed m0.1                     > v: leave
+         disconnect v
+         worker v 1 again                > v is worker 3 now > launch m0.2 on v
+         drain w now: an upgrade         > kill m1.1
+         killed m1.1                     > w: leave
+         disconnect w
+         worker w 1 again                > w is worker 4 now > launch m1.2 on w
+         does m0.2
+         does m1.2
+         ask end 1                       > succeeded: ...",
+    );
+}
+
 #[test]
 fn gone_workers_are_listed_after_restart() {
     check_also_with_snapshots(

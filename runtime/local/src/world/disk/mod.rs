@@ -19,7 +19,7 @@ use napreduce_protocol::read_bounded;
 
 pub use real::RealDisk;
 #[cfg(feature = "simulated")]
-pub use simulated::{CallFault, FaultRates, SimDisk};
+pub use simulated::{CallFault, FaultRates, SimDisk, Survivors};
 
 /// How [`Disk::open`] opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

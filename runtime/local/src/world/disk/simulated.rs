@@ -69,6 +69,15 @@ pub struct FaultRates {
     pub pages_in_any_order: bool,
 }
 
+/// What a power loss leaves of a file, or may leave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Survivors {
+    /// The numbers of the pages whose unsynced content is kept; the others have the content of the last sync, or zeros.
+    pub pages: Vec<usize>,
+    /// The length of the file.
+    pub bytes: usize,
+}
+
 #[derive(Debug)]
 struct State {
     random: Pcg64,
@@ -268,6 +277,64 @@ impl SimDisk {
         state.lose_entries();
         state.lose_content();
         state.remove_unreachable();
+    }
+
+    /// Returns everything that a power loss may leave of a file: each set of pages that were written since its last sync,
+    /// with the old length, the new one, and each length between them that ends a page.
+    ///
+    /// # Errors
+    /// Fails if there is no such file.
+    pub fn possible_survivors(&self, path: &Path) -> io::Result<Vec<Survivors>> {
+        let mut state = lock(&self.state);
+        let number = state.find(path)?;
+        let file = state.file(number)?;
+        let mut pages = BTreeSet::new();
+        for change in &file.unsynced {
+            if let ContentChange::Write { at, bytes } = change
+                && !bytes.is_empty()
+            {
+                pages.extend(at / PAGE_BYTES..=(at + bytes.len() - 1) / PAGE_BYTES);
+            }
+        }
+        let ends = [file.synced.len(), file.content.len()];
+        let mut lengths = BTreeSet::from(ends);
+        for page in &pages {
+            lengths.insert(
+                ((page + 1) * PAGE_BYTES).clamp(ends[0].min(ends[1]), ends[0].max(ends[1])),
+            );
+        }
+        let mut sets = vec![Vec::new()];
+        for page in pages {
+            for index in 0..sets.len() {
+                let mut with_page: Vec<usize> = sets[index].clone();
+                with_page.push(page);
+                sets.push(with_page);
+            }
+        }
+        let mut survivors = Vec::new();
+        for bytes in lengths {
+            for pages in &sets {
+                survivors.push(Survivors {
+                    pages: pages.clone(),
+                    bytes,
+                });
+            }
+        }
+        Ok(survivors)
+    }
+
+    /// Loses power as [`SimDisk::lose_power`] does, except that exactly this is left of a file.
+    ///
+    /// # Errors
+    /// Fails if there is no such file.
+    pub fn lose_power_except(&self, path: &Path, survivors: &Survivors) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        state.close_files();
+        let number = state.find(path)?;
+        state.file(number)?.keep(survivors);
+        drop(state);
+        self.lose_power();
+        Ok(())
     }
 
     fn call<T>(
@@ -726,6 +793,21 @@ impl FileNode {
         for change in self.unsynced.drain(..) {
             change.apply(&mut self.synced);
         }
+    }
+
+    /// Keeps exactly these changes, as if they had been synced.
+    fn keep(&mut self, survivors: &Survivors) {
+        let mut left = self.synced.clone();
+        left.resize(survivors.bytes, 0);
+        for page in &survivors.pages {
+            let start = page * PAGE_BYTES;
+            let end = (start + PAGE_BYTES).min(left.len()).min(self.content.len());
+            if start < end {
+                left[start..end].copy_from_slice(&self.content[start..end]);
+            }
+        }
+        self.unsynced.clear();
+        self.synced = left;
     }
 
     fn lose_content(&mut self, random: &mut Pcg64, in_any_order: bool) {
