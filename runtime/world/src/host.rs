@@ -53,6 +53,7 @@ pub enum Daemon {
     Coordinator {
         policy: SchedulerName,
         fsync: FsyncPolicy,
+        heartbeat: Duration,
     },
     Worker {
         slots: Slots,
@@ -113,11 +114,18 @@ impl Host {
         let interrupts = Interrupts::of_channel(arriving);
         let daemon = self.daemon.clone();
         let (ended, machine) = match daemon {
-            Daemon::Coordinator { policy, fsync } => {
+            Daemon::Coordinator {
+                policy,
+                fsync,
+                heartbeat,
+            } => {
                 node.use_disk(self.disk.clone());
                 self.end_with_last_call(&node);
-                let ended = self.start_coordinator(world, interrupts, policy, fsync);
-                (ended, None)
+                let mut configuration = self.coordinator_configuration(policy);
+                configuration.fsync = fsync;
+                configuration.heartbeat = heartbeat;
+                configuration.world = world;
+                (start_coordinator(configuration, interrupts), None)
             }
             Daemon::Worker { slots, faults } => {
                 let faults = TaskFaults {
@@ -156,26 +164,14 @@ impl Host {
         });
     }
 
-    fn start_coordinator(
-        &self,
-        world: World,
-        interrupts: Interrupts,
-        policy: SchedulerName,
-        fsync: FsyncPolicy,
-    ) -> JoinHandle<String> {
+    fn coordinator_configuration(&self, policy: SchedulerName) -> CoordinatorConfiguration {
         let disk = Arc::new(self.disk.clone());
         let directory = ClusterDirectory::on_disk(disk, self.directory.clone());
-        let tasks = world.tasks.clone();
-        let bind = format!("{}:7000", self.address);
-        tasks.spawn(async move {
-            let scheduler = Arc::new(SchedulerConfiguration::named(policy));
-            let mut configuration =
-                CoordinatorConfiguration::new(directory, scheduler, SchedulerConfiguration::read);
-            configuration.bind = bind;
-            configuration.fsync = fsync;
-            configuration.world = world;
-            in_words(coordinator_daemon(configuration, open_history, interrupts).await)
-        })
+        let scheduler = Arc::new(SchedulerConfiguration::named(policy));
+        let mut configuration =
+            CoordinatorConfiguration::new(directory, scheduler, SchedulerConfiguration::read);
+        configuration.bind = format!("{}:7000", self.address);
+        configuration
     }
 
     fn start_worker(
@@ -337,6 +333,17 @@ impl Host {
             self.log.violation(&self.name, what);
         }
     }
+}
+
+/// Starts a coordinator as a task of its world.
+fn start_coordinator(
+    configuration: CoordinatorConfiguration,
+    interrupts: Interrupts,
+) -> JoinHandle<String> {
+    let tasks = configuration.world.tasks.clone();
+    tasks.spawn(async move {
+        in_words(coordinator_daemon(configuration, open_history, interrupts).await)
+    })
 }
 
 /// Drops the faults that a host was spared while it was down.

@@ -31,6 +31,12 @@ use crate::workload::SimJob;
 
 /// The default interval at which the journal is synced.
 const FSYNC_INTERVAL: Duration = Duration::from_millis(100);
+/// The longest time with faults. Most runs are short, so that there can be many.
+const FAULTS_MILLIS_MAX: [u64; 8] = [
+    30_000, 30_000, 30_000, 30_000, 30_000, 30_000, 60_000, 300_000,
+];
+/// Intervals of heartbeats. The default, which is the shortest one, takes most of the time of a run.
+const HEARTBEATS_MILLIS: [u64; 5] = [1_000, 1_000, 1_000, 1_000, 200];
 /// Time in which all jobs must end after the faults have stopped.
 const PATIENCE: Duration = Duration::from_secs(4 * 3600);
 /// An ELF header of a program for x86-64; tasks are simulated, so there is nothing behind it.
@@ -143,7 +149,8 @@ impl<'a> Simulation<'a> {
     async fn run(mut self) -> Result<(), RunError> {
         let policies = SchedulerName::ALL;
         let policy = *self.chance.pick(&policies).unwrap_or(&SchedulerName::Fifo);
-        let until = Instant::now() + self.chance.millis(10_000, 300_000);
+        let longest = *self.chance.pick(&FAULTS_MILLIS_MAX).unwrap_or(&30_000);
+        let until = Instant::now() + self.chance.millis(10_000, longest);
         let faults = TaskFaults {
             permille: *self.chance.pick(&[0, 50, 200, 500]).unwrap_or(&0),
             until,
@@ -169,7 +176,12 @@ impl<'a> Simulation<'a> {
         self.log.event("run", what);
         let mut hosts = Vec::new();
         let mut targets = Vec::new();
-        let coordinator = Daemon::Coordinator { policy, fsync };
+        let heartbeat = *self.chance.pick(&HEARTBEATS_MILLIS).unwrap_or(&1_000);
+        let coordinator = Daemon::Coordinator {
+            policy,
+            fsync,
+            heartbeat: Duration::from_millis(heartbeat),
+        };
         let (host, target) = self.start_host("coordinator", 1, coordinator);
         hosts.push(host);
         targets.push(target);
