@@ -8,12 +8,11 @@ use std::time::Duration;
 use napreduce_cluster::{AsyncClient, ClientError, ClusterPlace, Patience, SubmitOptions};
 use napreduce_engine::{JobId, TaskId};
 use napreduce_local::world::World;
-use napreduce_protocol::JobEnd;
 use napreduce_protocol::requests::ListJobs;
+use napreduce_protocol::{Counter, JobEnd, JobReport};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::facts::Facts;
-use crate::faults::Disturbance;
 use crate::log::Log;
 use crate::workload::SimJob;
 
@@ -45,7 +44,8 @@ pub struct SimClient {
     pub program: PathBuf,
     pub facts: Facts,
     pub log: Log,
-    pub disturbance: Disturbance,
+    /// Whether calls to the coordinator's disk may fail.
+    pub fails_disk: bool,
     /// When the faults stop.
     pub until: Instant,
     /// When the job must have ended.
@@ -115,18 +115,19 @@ impl SimClient {
 
     /// Returns whether a refusal is explained: a coordinator whose disk fails cannot store the program.
     fn may_be_refused(&self) -> bool {
-        self.disturbance.fails_disk() && Instant::now() < self.until
+        self.fails_disk && Instant::now() < self.until
     }
 
     fn check(&self, job: JobId, end: JobEnd) {
         match &end {
-            JobEnd::Succeeded(_) => {
+            JobEnd::Succeeded(report) => {
                 self.log.event(self.name(), "succeeded");
                 if self.facts.was_kill_answered(job) {
                     self.log
                         .violation(self.name(), "succeeded although it was killed");
                 }
                 self.check_output(job);
+                self.check_counters(job, report);
             }
             JobEnd::Failed { reason, .. } => {
                 self.log
@@ -175,6 +176,17 @@ impl SimClient {
             names.insert(name);
         }
         self.check_names(&names);
+    }
+
+    /// Checks that the counters are those of an undisturbed run.
+    fn check_counters(&self, job: JobId, report: &JobReport) {
+        let task = |kind, index| TaskId { job, kind, index };
+        let expected = self.job.parameters.bytes(task);
+        let counted = report.counters.of(Counter::MapOutputMaterializedBytes);
+        if counted != expected {
+            let what = format!("{counted} bytes are counted, but {expected} were written");
+            self.log.violation(self.name(), what);
+        }
     }
 
     /// Checks that the output directory has no other entries than these.

@@ -156,6 +156,18 @@ impl Facts {
                 .is_some_and(|from| *from <= Instant::now())
     }
 
+    /// Returns whether an operator's pause of this job was answered and is in force.
+    pub fn was_answered_as_paused(&self, job: JobId) -> bool {
+        lock(&self.shared).paused.contains_key(&job)
+    }
+
+    /// Returns the attempt of this task that an operator's suspend holds.
+    pub fn held_attempt_of(&self, task: TaskId) -> Option<AttemptId> {
+        let facts = lock(&self.shared);
+        let mut held = facts.held.iter();
+        held.find(|attempt| attempt.task == task).copied()
+    }
+
     /// Notes that an operator wants to kill a job.
     pub fn note_killed(&self, job: JobId) {
         lock(&self.shared).killed.insert(job);

@@ -25,6 +25,7 @@ use crate::chance::Chance;
 use crate::facts::Facts;
 use crate::log::Log;
 use crate::machine::{SimMachine, TaskFaults};
+use crate::plan::HostFault;
 
 /// Time after which a service manager starts an ended daemon again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
@@ -34,25 +35,13 @@ const DOWN_MILLIS_MAX: u64 = 20_000;
 /// The wall clock of every host when a run begins: a day in 2026, in microseconds since 1970.
 pub const BEGINNING_MICROS: u64 = 1_780_000_000_000_000;
 
-/// Something that happens to a host.
-#[derive(Debug, Clone, Copy)]
-pub enum HostFault {
-    /// It loses its power, and has it again after this time.
-    Crash(Duration),
-    /// Nothing on it runs for this time, as on a laptop whose lid is closed.
-    Sleep(Duration),
-    /// Its wall clock jumps by so many microseconds.
-    Jump(i64),
-    /// Its daemon gets SIGTERM.
-    Terminate,
-}
-
 /// The daemon of a host.
 #[derive(Debug, Clone)]
 pub enum Daemon {
     Coordinator {
         policy: SchedulerName,
         fsync: FsyncPolicy,
+        journal_bytes_max: u64,
     },
     Worker {
         slots: Slots,
@@ -113,10 +102,15 @@ impl Host {
         let interrupts = Interrupts::of_channel(arriving);
         let daemon = self.daemon.clone();
         let (ended, machine) = match daemon {
-            Daemon::Coordinator { policy, fsync } => {
+            Daemon::Coordinator {
+                policy,
+                fsync,
+                journal_bytes_max,
+            } => {
                 node.use_disk(self.disk.clone());
                 self.end_with_last_call(&node);
-                let ended = self.start_coordinator(world, interrupts, policy, fsync);
+                let ended =
+                    self.start_coordinator(world, interrupts, policy, fsync, journal_bytes_max);
                 (ended, None)
             }
             Daemon::Worker { slots, faults } => {
@@ -162,6 +156,7 @@ impl Host {
         interrupts: Interrupts,
         policy: SchedulerName,
         fsync: FsyncPolicy,
+        journal_bytes_max: u64,
     ) -> JoinHandle<String> {
         let disk = Arc::new(self.disk.clone());
         let directory = ClusterDirectory::on_disk(disk, self.directory.clone());
@@ -173,6 +168,7 @@ impl Host {
                 CoordinatorConfiguration::new(directory, scheduler, SchedulerConfiguration::read);
             configuration.bind = bind;
             configuration.fsync = fsync;
+            configuration.journal_bytes_max = journal_bytes_max;
             configuration.world = world;
             in_words(coordinator_daemon(configuration, open_history, interrupts).await)
         })

@@ -130,6 +130,31 @@ impl Parameters {
         parts
     }
 
+    /// Returns the bytes that all tasks write whose result counts.
+    pub fn bytes(&self, task: impl Fn(TaskKind, u32) -> TaskId) -> u64 {
+        let mut bytes = 0;
+        for part in self.parts(task) {
+            bytes += part.len() as u64;
+        }
+        if self.reduces == 0 {
+            return bytes;
+        }
+        for map in 0..self.maps {
+            let value = self.worked(TaskKind::Map, map, self.map_start(map));
+            bytes += self.segment(value).len() as u64;
+        }
+        bytes
+    }
+
+    /// Returns the text of a map's output for reduces.
+    pub fn segment(&self, value: u64) -> String {
+        let mut emitted = Vec::new();
+        for partition in 0..self.reduces {
+            emitted.push(self.emitted(value, partition));
+        }
+        serde_json::to_string(&emitted).unwrap_or_default()
+    }
+
     /// Returns the value of a task after all its work.
     fn worked(&self, kind: TaskKind, index: u32, start: u64) -> u64 {
         let mut value = start;

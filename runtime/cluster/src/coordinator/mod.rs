@@ -25,6 +25,8 @@ mod replay;
 mod requests;
 mod samples;
 mod server;
+#[cfg(feature = "simulated")]
+mod simulation;
 mod submissions;
 #[cfg(test)]
 mod tests;
@@ -121,6 +123,9 @@ struct ClusterCoordinator {
     inputs: UnboundedSender<ClusterInput>,
     ticked: Instant,
     stopping: bool,
+    /// Number of written batches.
+    #[cfg(feature = "simulated")]
+    concluded: u64,
 }
 
 impl ClusterCoordinator {
@@ -163,6 +168,8 @@ impl ClusterCoordinator {
             inputs,
             ticked: now(),
             stopping: false,
+            #[cfg(feature = "simulated")]
+            concluded: 0,
         }
     }
 
@@ -195,6 +202,8 @@ impl ClusterCoordinator {
             }
             self.conclude()?;
         }
+        #[cfg(feature = "simulated")]
+        self.check_replay();
         self.compact_at_the_end().await
     }
 
@@ -247,6 +256,8 @@ impl ClusterCoordinator {
             journal.append(entries)?;
             if sync { journal.sync() } else { Ok(()) }
         })?;
+        #[cfg(feature = "simulated")]
+        self.check_snapshot();
         self.compact_if_due()
     }
 

@@ -26,6 +26,8 @@ use napreduce_engine::Order;
 use napreduce_protocol::ToTask;
 use thiserror::Error;
 
+use crate::world::{Situation, reached};
+
 /// How often SIGSTOP is sent to a process that does not stop, once a second: it may wait for a disk.
 pub(super) const STOPS_MAX: u32 = 5;
 
@@ -178,7 +180,13 @@ impl Preemption {
         let mut steps = Vec::new();
         match input {
             Input::Granted => self.granted = true,
-            Input::Ordered(order) if self.is_busy() => self.waiting.push_back(order),
+            Input::Ordered(order) if self.is_busy() => {
+                reached(match self.stage {
+                    Stage::Starting => Situation::OrderWaited,
+                    _ => Situation::ResumedLate,
+                });
+                self.waiting.push_back(order);
+            }
             Input::Ordered(order) => self.follow(order, page_out, &mut steps)?,
             _ => self.advance(input, &mut steps),
         }
@@ -209,7 +217,9 @@ impl Preemption {
                 self.epoch += 1;
                 let epoch = self.epoch;
                 self.stage = Stage::Suspending { epoch };
-                if !self.granted {
+                if self.granted {
+                    reached(Situation::SuspendWithGrant);
+                } else {
                     steps.push(Step::Send(ToTask::Suspend {
                         epoch,
                         page_out: page_out(),
@@ -217,6 +227,7 @@ impl Preemption {
                 }
             }
             (Stage::Running, Order::Checkpoint { .. }) => {
+                reached(Situation::CheckpointedRunning);
                 self.stage = Stage::Checkpointing;
                 steps.push(Step::Send(ToTask::Checkpoint));
             }
@@ -225,6 +236,7 @@ impl Preemption {
                 steps.push(Step::Prefetch);
             }
             (Stage::Suspended { .. }, Order::Checkpoint { .. }) => {
+                reached(Situation::CheckpointedSuspended);
                 self.stage = Stage::Checkpointing;
                 // The task reads both messages when it wakes, and does no work in between.
                 steps.extend([Step::Send(ToTask::Checkpoint), Step::Prefetch]);
@@ -244,10 +256,12 @@ impl Preemption {
                     saves,
                 },
             ) if epoch == ready => {
+                reached(Situation::SuspendedAtGate);
                 self.saves = saves;
                 self.stop(epoch, steps);
             }
             (Stage::Suspending { epoch }, Input::GraceOver) if !self.granted => {
+                reached(Situation::SuspendedAtWork);
                 self.saves = false;
                 self.stop(epoch, steps);
             }
@@ -259,10 +273,12 @@ impl Preemption {
                 },
                 Input::GraceOver,
             ) if self.stops >= STOPS_MAX => {
+                reached(Situation::StopGivenUp);
                 self.stage = Stage::Undoing { epoch };
                 steps.push(Step::Prefetch);
             }
             (Stage::Stopping { .. }, Input::GraceOver) => {
+                reached(Situation::StopRepeated);
                 self.stops += 1;
                 steps.push(Step::Stop);
             }
@@ -273,6 +289,7 @@ impl Preemption {
                 },
                 Input::StillRuns { descendant },
             ) => {
+                reached(Situation::DescendantRan);
                 self.obstacle = Some(descendant);
                 self.stage = Stage::Undoing { epoch };
                 steps.push(Step::Prefetch);
@@ -288,6 +305,7 @@ impl Preemption {
                 }
             }
             (Stage::Suspended { epoch }, Input::Continued) => {
+                reached(Situation::ContinuedByOthers);
                 self.stage = Stage::Stopping { epoch, again: true };
                 steps.push(Step::Stop);
             }
