@@ -25,6 +25,7 @@ mod machine;
 mod observer;
 mod operator;
 mod oracles;
+mod output;
 mod plan;
 mod run;
 pub mod shrinking;

@@ -11,6 +11,7 @@ use crate::oracles::{ExchangeOracle, GrantOracle, HoldOracle, JournalOracle};
 
 /// Observes one run.
 pub struct WorldObserver {
+    facts: Facts,
     log: Log,
     situations: RefCell<BTreeMap<Situation, u64>>,
     oracles: RefCell<Oracles>,
@@ -27,6 +28,7 @@ impl WorldObserver {
     /// Creates the observer of a run.
     pub fn new(facts: &Facts, log: &Log) -> WorldObserver {
         WorldObserver {
+            facts: facts.clone(),
             log: log.clone(),
             situations: RefCell::default(),
             oracles: RefCell::new(Oracles {
@@ -51,12 +53,13 @@ impl Observer for WorldObserver {
 
     fn on_fact(&self, fact: &Fact<'_>) {
         let mut oracles = self.oracles.borrow_mut();
-        let found = [
-            oracles.journal.judge(fact),
-            oracles.exchange.judge(fact),
-            oracles.grants.judge(fact),
-            oracles.holds.judge(fact),
-        ];
+        let mut found = vec![oracles.journal.judge(fact)];
+        // A coordinator that has lost the end of its journal decides again.
+        if !self.facts.has_forgotten() {
+            found.push(oracles.exchange.judge(fact));
+            found.push(oracles.grants.judge(fact));
+            found.push(oracles.holds.judge(fact));
+        }
         if matches!(fact, Fact::ReplayEnds) && oracles.grants.has_grants() {
             self.on_reached(Situation::RecoveredGranted);
         }

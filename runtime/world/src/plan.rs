@@ -47,8 +47,7 @@ pub struct Plan {
     /// Of 1000 processes, so many have a fault.
     pub task_faults_permille: u32,
     pub workers: Vec<PlannedWorker>,
-    /// Numbers of the jobs.
-    pub jobs: Vec<u32>,
+    pub jobs: Vec<PlannedJob>,
     pub commands: Vec<PlannedCommand>,
     pub faults: Vec<PlannedFault>,
 }
@@ -65,6 +64,16 @@ impl PlannedWorker {
     pub fn name(&self) -> String {
         format!("worker-{}", self.number)
     }
+}
+
+/// A job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedJob {
+    pub number: u32,
+    /// The number of its output directory, which other jobs may want, too.
+    pub output: u32,
+    /// Whether it replaces what another job has left there.
+    pub overwrites: bool,
 }
 
 /// A command of the operator, at the earliest at this time.
@@ -185,7 +194,19 @@ impl Plan {
             };
             workers.push(PlannedWorker { number, slots });
         }
-        let jobs = (1..=chance.count(1, 4)).collect();
+        let mut jobs = Vec::new();
+        for number in 1..=chance.count(1, 4) {
+            let output = if chance.happens(250) {
+                chance.count(1, number)
+            } else {
+                number
+            };
+            jobs.push(PlannedJob {
+                number,
+                output,
+                overwrites: chance.happens(500),
+            });
+        }
         let mut plan = Plan {
             seed,
             policy,
@@ -288,7 +309,7 @@ impl Plan {
             addresses.push(worker_address(worker.number));
         }
         for job in &self.jobs {
-            addresses.push(client_address(*job));
+            addresses.push(client_address(job.number));
         }
         addresses.push(operator_address());
         addresses
@@ -304,7 +325,7 @@ impl Plan {
             parts.push(format!("command-{}", command.number));
         }
         for job in &self.jobs {
-            parts.push(format!("job-{job}"));
+            parts.push(format!("job-{}", job.number));
         }
         for worker in self.workers.iter().skip(1) {
             parts.push(worker.name());
@@ -321,7 +342,8 @@ impl Plan {
             .retain(|fault| keeps(&format!("fault-{}", fault.number)));
         self.commands
             .retain(|command| keeps(&format!("command-{}", command.number)));
-        self.jobs.retain(|job| keeps(&format!("job-{job}")));
+        self.jobs
+            .retain(|job| keeps(&format!("job-{}", job.number)));
         self.workers
             .retain(|worker| worker.number == 1 || keeps(&worker.name()));
         if !keeps(TASK_FAULTS) {

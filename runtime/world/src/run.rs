@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +28,7 @@ use crate::log::{Echo, Log};
 use crate::machine::TaskFaults;
 use crate::observer::WorldObserver;
 use crate::operator::Operator;
+use crate::output::check_output;
 use crate::plan::{
     COORDINATOR, Plan, client_address, coordinator_address, operator_address, worker_address,
 };
@@ -190,12 +191,19 @@ impl<'a> Simulation<'a> {
             targets.push(target);
         }
         let mut clients = Vec::new();
-        for number in &self.plan.jobs {
+        let mut outputs: BTreeMap<PathBuf, Vec<SimJob>> = BTreeMap::new();
+        for planned in &self.plan.jobs {
+            let number = planned.number;
             let mut chance = Chance::new(seed, &format!("job-{number}"));
+            let job = SimJob::draw(&mut chance, *planned, self.directory);
+            let output = job.plan.output.clone();
+            outputs.entry(output).or_default().push(job.clone());
             let name = format!("client-{number}");
+            let mut rivals = self.plan.jobs.iter().filter(|job| job.number != number);
             let client = SimClient {
-                job: SimJob::draw(&mut chance, *number, self.directory),
-                world: self.client_world(&name, client_address(*number)),
+                job,
+                world: self.client_world(&name, client_address(number)),
+                shares_output: rivals.any(|job| job.output == planned.output),
                 place: self.place(),
                 program: self.directory.join("program"),
                 facts: self.facts.clone(),
@@ -231,6 +239,9 @@ impl<'a> Simulation<'a> {
             self.join(client).await;
         }
         operator.abort();
+        for (output, jobs) in &outputs {
+            check_output(output, jobs, &self.facts, &self.log);
+        }
         // Every daemon ends when the sender of its faults is dropped: workers first, since they take their leave.
         let mut targets = self.join(faults).await.unwrap_or_default();
         while let Some(target) = targets.pop()

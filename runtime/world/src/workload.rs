@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::chance::Chance;
+use crate::plan::PlannedJob;
 
 /// Bytes of each split; only the plan mentions them.
 const SPLIT_BYTES: u64 = 1 << 20;
@@ -36,8 +37,9 @@ pub struct SimJob {
 }
 
 impl SimJob {
-    /// Draws the job of this number, whose output is in `directory`.
-    pub fn draw(chance: &mut Chance, number: u32, directory: &Path) -> SimJob {
+    /// Draws a planned job, whose output is in `directory`.
+    pub fn draw(chance: &mut Chance, planned: PlannedJob, directory: &Path) -> SimJob {
+        let number = planned.number;
         let parameters = Parameters {
             number,
             maps: chance.count(0, 9),
@@ -45,7 +47,8 @@ impl SimJob {
             units_max: chance.count(1, 8),
             unit_millis: chance.between(20, 3_000),
         };
-        let mut plan = JobPlan::new("sim", directory.join(format!("output-{number}")));
+        let mut plan = JobPlan::new("sim", directory.join(format!("output-{}", planned.output)));
+        plan.overwrite = planned.overwrites;
         plan.name = format!("job-{number}");
         plan.reduces = parameters.reduces;
         for _ in 0..parameters.maps {
