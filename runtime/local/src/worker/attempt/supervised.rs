@@ -177,6 +177,13 @@ impl Supervised {
                 reason: refusal.to_string(),
             });
         }
+        match (&order, self.preemption.stage()) {
+            (Order::Checkpoint { .. }, Stage::Running) => reached(Situation::CheckpointedRunning),
+            (Order::Checkpoint { .. }, Stage::Suspended { .. }) => {
+                reached(Situation::CheckpointedSuspended);
+            }
+            _ => {}
+        }
         self.suspension.on_order();
         self.step(Input::Ordered(order), supervision);
     }

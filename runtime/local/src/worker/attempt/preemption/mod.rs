@@ -187,7 +187,12 @@ impl Preemption {
                 });
                 self.waiting.push_back(order);
             }
-            Input::Ordered(order) => self.follow(order, page_out, &mut steps)?,
+            Input::Ordered(order) => {
+                if self.granted && matches!(order, Order::Suspend { .. }) {
+                    reached(Situation::SuspendWithGrant);
+                }
+                self.follow(order, page_out, &mut steps)?;
+            }
             _ => self.advance(input, &mut steps),
         }
         while !self.is_busy()
@@ -217,9 +222,7 @@ impl Preemption {
                 self.epoch += 1;
                 let epoch = self.epoch;
                 self.stage = Stage::Suspending { epoch };
-                if self.granted {
-                    reached(Situation::SuspendWithGrant);
-                } else {
+                if !self.granted {
                     steps.push(Step::Send(ToTask::Suspend {
                         epoch,
                         page_out: page_out(),
@@ -227,7 +230,6 @@ impl Preemption {
                 }
             }
             (Stage::Running, Order::Checkpoint { .. }) => {
-                reached(Situation::CheckpointedRunning);
                 self.stage = Stage::Checkpointing;
                 steps.push(Step::Send(ToTask::Checkpoint));
             }
@@ -236,7 +238,6 @@ impl Preemption {
                 steps.push(Step::Prefetch);
             }
             (Stage::Suspended { .. }, Order::Checkpoint { .. }) => {
-                reached(Situation::CheckpointedSuspended);
                 self.stage = Stage::Checkpointing;
                 // The task reads both messages when it wakes, and does no work in between.
                 steps.extend([Step::Send(ToTask::Checkpoint), Step::Prefetch]);
