@@ -1,19 +1,16 @@
 //! A client that submits one job, follows it, and checks its end.
 
-use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use napreduce_cluster::{AsyncClient, ClientError, ClusterPlace, Patience, SubmitOptions};
 use napreduce_engine::{JobId, TaskId};
 use napreduce_local::world::World;
-use napreduce_protocol::JobEnd;
 use napreduce_protocol::requests::ListJobs;
+use napreduce_protocol::{Counter, JobEnd, JobReport};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::facts::Facts;
-use crate::faults::Disturbance;
 use crate::log::Log;
 use crate::workload::SimJob;
 
@@ -45,11 +42,14 @@ pub struct SimClient {
     pub program: PathBuf,
     pub facts: Facts,
     pub log: Log,
-    pub disturbance: Disturbance,
+    /// Whether calls to the coordinator's disk may fail.
+    pub fails_disk: bool,
     /// When the faults stop.
     pub until: Instant,
     /// When the job must have ended.
     pub by: Instant,
+    /// Whether another job wants the same output directory.
+    pub shares_output: bool,
 }
 
 impl SimClient {
@@ -59,10 +59,15 @@ impl SimClient {
         let mut accepted = None;
         let ended = timeout_at(self.by, self.run_job(&mut accepted)).await;
         if accepted.is_some_and(|at| self.facts.may_be_forgotten(at)) {
+            self.facts.note_forgotten_job(self.job.parameters.number);
             return self.log.event(self.name(), "may be forgotten");
         }
         match ended {
             Ok(Ok((job, end))) => self.check(job, end),
+            // Another job has the output directory, or has left something there.
+            Ok(Err(ClientError::Refused { reason, .. })) if self.shares_output => self
+                .log
+                .event(self.name(), format_args!("is refused: {reason}")),
             Ok(Err(error)) => self
                 .log
                 .violation(self.name(), format_args!("fails: {error}")),
@@ -115,18 +120,19 @@ impl SimClient {
 
     /// Returns whether a refusal is explained: a coordinator whose disk fails cannot store the program.
     fn may_be_refused(&self) -> bool {
-        self.disturbance.fails_disk() && Instant::now() < self.until
+        self.fails_disk && Instant::now() < self.until
     }
 
     fn check(&self, job: JobId, end: JobEnd) {
         match &end {
-            JobEnd::Succeeded(_) => {
+            JobEnd::Succeeded(report) => {
                 self.log.event(self.name(), "succeeded");
                 if self.facts.was_kill_answered(job) {
                     self.log
                         .violation(self.name(), "succeeded although it was killed");
                 }
-                self.check_output(job);
+                self.facts.note_success(self.job.parameters.number);
+                self.check_counters(job, report);
             }
             JobEnd::Failed { reason, .. } => {
                 self.log
@@ -137,7 +143,6 @@ impl SimClient {
                     self.log
                         .violation(self.name(), "failed without enough trouble");
                 }
-                self.check_names(&BTreeSet::new());
             }
             JobEnd::Killed { reason, .. } => {
                 self.log
@@ -145,50 +150,18 @@ impl SimClient {
                 if !self.facts.is_killed(job) {
                     self.log.violation(self.name(), "was killed by nobody");
                 }
-                self.check_names(&BTreeSet::new());
             }
         }
     }
 
-    /// Checks that the output is that of an undisturbed run, and that nothing else is left.
-    fn check_output(&self, job: JobId) {
+    /// Checks that the counters are those of an undisturbed run.
+    fn check_counters(&self, job: JobId, report: &JobReport) {
         let task = |kind, index| TaskId { job, kind, index };
-        let expected = self.job.parameters.parts(task);
-        let letter = if self.job.parameters.reduces == 0 {
-            'm'
-        } else {
-            'r'
-        };
-        let mut names = BTreeSet::from(["_SUCCESS".to_owned()]);
-        for (index, text) in expected.iter().enumerate() {
-            let name = format!("part-{letter}-{index:05}");
-            match fs::read_to_string(self.job.plan.output.join(&name)) {
-                Ok(found) if found == *text => {}
-                Ok(found) => {
-                    let what = format!("{name} is {found:?}, not {text:?}");
-                    self.log.violation(self.name(), what);
-                }
-                Err(error) => self
-                    .log
-                    .violation(self.name(), format_args!("{name}: {error}")),
-            }
-            names.insert(name);
-        }
-        self.check_names(&names);
-    }
-
-    /// Checks that the output directory has no other entries than these.
-    fn check_names(&self, names: &BTreeSet<String>) {
-        let Ok(entries) = fs::read_dir(&self.job.plan.output) else {
-            return;
-        };
-        let mut found = BTreeSet::new();
-        for entry in entries.flatten() {
-            found.insert(entry.file_name().to_string_lossy().into_owned());
-        }
-        for name in found.difference(names) {
-            self.log
-                .violation(self.name(), format_args!("{name} is left"));
+        let expected = self.job.parameters.bytes(task);
+        let counted = report.counters.of(Counter::MapOutputMaterializedBytes);
+        if counted != expected {
+            let what = format!("{counted} bytes are counted, but {expected} were written");
+            self.log.violation(self.name(), what);
         }
     }
 }

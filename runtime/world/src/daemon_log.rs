@@ -10,6 +10,9 @@ use crate::log::Log;
 
 /// The target of violations that the daemons find themselves.
 const ORACLE: &str = "oracle";
+/// Parts of lines about events and orders that fit no row of a table of states. Messages cross on the network, but each
+/// table has rows for that.
+const ILLEGAL: [&str; 2] = [" and cannot take ", ": the attempt is "];
 
 /// Writes the lines of the daemons to the log of a run.
 pub struct DaemonLog {
@@ -50,6 +53,9 @@ impl Subscriber for DaemonLog {
         } else {
             &line.worker
         };
+        if ILLEGAL.iter().any(|part| line.message.contains(part)) {
+            self.log.violation(actor, &line.message);
+        }
         self.log
             .event(actor, format_args!("logs: {}", line.message));
     }

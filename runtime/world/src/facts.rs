@@ -34,6 +34,10 @@ struct SharedFacts {
     killed: BTreeSet<JobId>,
     /// Jobs that an operator killed, by the coordinator's answer.
     kill_answered: BTreeSet<JobId>,
+    /// Numbers of the planned jobs that succeeded.
+    succeeded: BTreeSet<u32>,
+    /// Numbers of the planned jobs that the coordinator may have forgotten.
+    forgotten: BTreeSet<u32>,
     /// How many times workers' hosts lost their power.
     crashes: u32,
     /// Whether a host may be cut off, so that it carries out orders that are void.
@@ -154,6 +158,43 @@ impl Facts {
                 .paused
                 .get(&job)
                 .is_some_and(|from| *from <= Instant::now())
+    }
+
+    /// Returns whether an operator's pause of this job was answered and is in force.
+    pub fn was_answered_as_paused(&self, job: JobId) -> bool {
+        lock(&self.shared).paused.contains_key(&job)
+    }
+
+    /// Returns the attempt of this task that an operator's suspend holds.
+    pub fn held_attempt_of(&self, task: TaskId) -> Option<AttemptId> {
+        let facts = lock(&self.shared);
+        let mut held = facts.held.iter();
+        held.find(|attempt| attempt.task == task).copied()
+    }
+
+    /// Notes that the planned job of this number succeeded.
+    pub fn note_success(&self, number: u32) {
+        lock(&self.shared).succeeded.insert(number);
+    }
+
+    /// Returns whether the planned job of this number succeeded.
+    pub fn has_succeeded(&self, number: u32) -> bool {
+        lock(&self.shared).succeeded.contains(&number)
+    }
+
+    /// Notes that the coordinator may have forgotten the planned job of this number.
+    pub fn note_forgotten_job(&self, number: u32) {
+        lock(&self.shared).forgotten.insert(number);
+    }
+
+    /// Returns whether the coordinator may have forgotten the planned job of this number.
+    pub fn is_job_forgotten(&self, number: u32) -> bool {
+        lock(&self.shared).forgotten.contains(&number)
+    }
+
+    /// Returns whether the coordinator may have forgotten anything.
+    pub fn has_forgotten(&self) -> bool {
+        !lock(&self.shared).forgot.is_empty()
     }
 
     /// Notes that an operator wants to kill a job.

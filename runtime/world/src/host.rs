@@ -25,6 +25,7 @@ use crate::chance::Chance;
 use crate::facts::Facts;
 use crate::log::Log;
 use crate::machine::{SimMachine, TaskFaults};
+use crate::plan::HostFault;
 
 /// Time after which a service manager starts an ended daemon again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
@@ -34,19 +35,6 @@ const DOWN_MILLIS_MAX: u64 = 20_000;
 /// The wall clock of every host when a run begins: a day in 2026, in microseconds since 1970.
 pub const BEGINNING_MICROS: u64 = 1_780_000_000_000_000;
 
-/// Something that happens to a host.
-#[derive(Debug, Clone, Copy)]
-pub enum HostFault {
-    /// It loses its power, and has it again after this time.
-    Crash(Duration),
-    /// Nothing on it runs for this time, as on a laptop whose lid is closed.
-    Sleep(Duration),
-    /// Its wall clock jumps by so many microseconds.
-    Jump(i64),
-    /// Its daemon gets SIGTERM.
-    Terminate,
-}
-
 /// The daemon of a host.
 #[derive(Debug, Clone)]
 pub enum Daemon {
@@ -54,6 +42,7 @@ pub enum Daemon {
         policy: SchedulerName,
         fsync: FsyncPolicy,
         heartbeat: Duration,
+        journal_bytes_max: u64,
     },
     Worker {
         slots: Slots,
@@ -118,12 +107,14 @@ impl Host {
                 policy,
                 fsync,
                 heartbeat,
+                journal_bytes_max,
             } => {
                 node.use_disk(self.disk.clone());
                 self.end_with_last_call(&node);
                 let mut configuration = self.coordinator_configuration(policy);
                 configuration.fsync = fsync;
                 configuration.heartbeat = heartbeat;
+                configuration.journal_bytes_max = journal_bytes_max;
                 configuration.world = world;
                 (start_coordinator(configuration, interrupts), None)
             }

@@ -22,9 +22,16 @@ mod faults;
 mod host;
 mod log;
 mod machine;
+mod observer;
 mod operator;
+mod oracles;
+mod output;
+mod plan;
 mod run;
+pub mod shrinking;
 mod workload;
 
 pub use log::{Echo, Log};
+pub use napreduce_local::world::Situation;
+pub use plan::Plan;
 pub use run::{RunError, RunReport, RunSettings, run};

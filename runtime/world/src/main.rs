@@ -1,42 +1,68 @@
 //! `nap-world`: runs simulated clusters.
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
 use std::thread;
 
 use clap::Parser;
+use napreduce_protocol::lock;
 use napreduce_protocol::printing::{finish, print, print_error};
-use napreduce_world::{Echo, RunReport, RunSettings, entropy, run};
+use napreduce_world::shrinking::{kind_of, shrink};
+use napreduce_world::{Echo, Plan, RunReport, RunSettings, Situation, entropy, run};
+
+/// What begins the line of a violation.
+const VIOLATION: &str = "violation: ";
+/// What begins the line of a situation.
+const REACHED: &str = "reached: ";
 
 /// Run a simulated cluster from a seed
 ///
-/// Prints a line for each event. With --runs, runs several seeds, each twice in a process of its own, and prints only
-/// what is wrong.
+/// Prints a line for each event. With --runs, runs several seeds, each twice in a process of its own. Prints what is
+/// wrong, the smallest part of the first failing run that fails in the same way, and which situations were reached.
 #[derive(Debug, Parser)]
 #[command(name = "nap-world")]
 struct Arguments {
     /// Seed of the run, or of the first one
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Keep only these parts of the run, such as fault-3,job-2
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    only: Option<Vec<String>>,
+    /// Leave out these parts of the run
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    without: Vec<String>,
+    /// Print the parts of the run instead of running it
+    #[arg(long, conflicts_with = "runs")]
+    parts: bool,
     /// Stop at the event of this number
     #[arg(long)]
     until: Option<u64>,
     /// Number of seeds to run
-    #[arg(long, conflicts_with = "until")]
+    #[arg(long, conflicts_with_all = ["until", "only", "without"])]
     runs: Option<u64>,
     /// Number of processes at a time (default: one per processor)
     #[arg(long, requires = "runs")]
     jobs: Option<NonZero<usize>>,
-    /// Print only the last line
+    /// Run each seed only once
+    #[arg(long, requires = "runs")]
+    once: bool,
+    /// Stop at the first seed that fails, and do not make its run smaller
+    #[arg(long, requires = "runs")]
+    first: bool,
+    /// Print only violations and the situations that were reached
     #[arg(long)]
     quiet: bool,
+    /// Report a violation if the run has all these parts, to test how failing runs are made smaller
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', hide = true)]
+    planted: Vec<String>,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let status = match arguments.runs {
-        Some(runs) => run_seeds(arguments.seed, runs, arguments.jobs),
+        Some(runs) => run_seeds(&arguments, runs),
         None => run_seed(&arguments),
     };
     finish("nap-world", status)
@@ -44,16 +70,32 @@ fn main() -> ExitCode {
 
 /// Runs one seed in this process.
 fn run_seed(arguments: &Arguments) -> ExitCode {
-    entropy::begin(arguments.seed);
+    let mut plan = Plan::draw(arguments.seed);
+    plan.keep(|part| {
+        let is_kept = match &arguments.only {
+            Some(only) => only.iter().any(|kept| kept == part),
+            None => true,
+        };
+        is_kept && !arguments.without.iter().any(|left| left == part)
+    });
+    let parts = plan.parts();
+    if arguments.parts {
+        print(format_args!("{}\n", parts.join(",")));
+        return ExitCode::SUCCESS;
+    }
+    let has_planted =
+        !arguments.planted.is_empty() && arguments.planted.iter().all(|part| parts.contains(part));
+    let echo = if arguments.quiet {
+        Echo::Silent
+    } else {
+        Echo::Lines
+    };
     let settings = RunSettings {
-        seed: arguments.seed,
-        echo: if arguments.quiet {
-            Echo::Silent
-        } else {
-            Echo::Lines
-        },
+        plan,
+        echo,
         until: arguments.until,
     };
+    entropy::begin(arguments.seed);
     // A thread of its own, whose hash tables get their first keys from the seed.
     let ran = thread::spawn(move || run(settings)).join();
     let report = match ran {
@@ -70,14 +112,23 @@ fn run_seed(arguments: &Arguments) -> ExitCode {
     let RunReport {
         events,
         hash,
-        violations,
+        mut violations,
+        situations,
     } = report;
+    if has_planted {
+        violations.push("planted".to_owned());
+    }
     print(format_args!(
         "seed {}: {events} events, hash {hash:016x}\n",
         arguments.seed
     ));
+    for (situation, count) in situations {
+        if arguments.quiet {
+            print(format_args!("{REACHED}{count} {situation}\n"));
+        }
+    }
     for violation in &violations {
-        print(format_args!("violation: {violation}\n"));
+        print(format_args!("{VIOLATION}{violation}\n"));
     }
     if violations.is_empty() {
         ExitCode::SUCCESS
@@ -86,35 +137,48 @@ fn run_seed(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Runs each of these seeds twice, each time in a process of its own: libraries keep state for the life of a process.
-fn run_seeds(first: u64, runs: u64, jobs: Option<NonZero<usize>>) -> ExitCode {
-    let jobs = match jobs {
+/// What came of the seeds so far.
+#[derive(Default)]
+struct Outcome {
+    /// The seeds that were begun.
+    begun: u64,
+    failed: u64,
+    /// The first seed that failed.
+    first_failed: Option<u64>,
+    situations: BTreeMap<String, u64>,
+}
+
+/// Runs seeds, each in processes of its own: libraries keep state for the life of a process.
+fn run_seeds(arguments: &Arguments, runs: u64) -> ExitCode {
+    let jobs = match arguments.jobs {
         Some(jobs) => jobs.get(),
         None => thread::available_parallelism().map_or(1, NonZero::get),
     };
-    let end = first.saturating_add(runs);
-    let next = AtomicU64::new(first);
-    let failed = AtomicU64::new(0);
+    let outcome = Mutex::new(Outcome::default());
     thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= end {
-                        break;
-                    }
-                    if let Err(what) = run_twice(seed) {
-                        failed.fetch_add(1, Ordering::Relaxed);
-                        print(format_args!(
-                            "seed {seed}: {what}\n  repeat it with: nap-world --seed {seed}\n"
-                        ));
-                    }
+                while let Some(seed) = next_seed(arguments, runs, &outcome) {
+                    run_seed_apart(arguments, seed, &outcome);
                 }
             });
         }
     });
-    let failed = failed.into_inner();
-    print(format_args!("{runs} seeds, {failed} failed\n"));
+    let outcome = outcome.into_inner().unwrap_or_default();
+    if let Some(seed) = outcome.first_failed
+        && !arguments.first
+    {
+        print_smaller(arguments, seed);
+    }
+    for situation in Situation::ALL {
+        let count = outcome.situations.get(situation.in_words());
+        match count {
+            None => print(format_args!("never reached: {situation}\n")),
+            Some(count) => print(format_args!("{count:>8} times: {situation}\n")),
+        }
+    }
+    let Outcome { begun, failed, .. } = outcome;
+    print(format_args!("{begun} seeds, {failed} failed\n"));
     if failed == 0 {
         ExitCode::SUCCESS
     } else {
@@ -122,33 +186,137 @@ fn run_seeds(first: u64, runs: u64, jobs: Option<NonZero<usize>>) -> ExitCode {
     }
 }
 
-/// Runs a seed twice.
-///
-/// # Errors
-/// Fails with what is wrong: a violation, or a difference between the two runs.
-fn run_twice(seed: u64) -> Result<(), String> {
-    let first = run_apart(seed)?;
-    let second = run_apart(seed)?;
-    if first == second {
-        Ok(())
-    } else {
-        Err(format!("not repeatable: {first} and {second}"))
+/// Returns the next seed to run, if any.
+fn next_seed(arguments: &Arguments, runs: u64, outcome: &Mutex<Outcome>) -> Option<u64> {
+    let mut outcome = lock(outcome);
+    if outcome.begun == runs || arguments.first && outcome.failed > 0 {
+        return None;
+    }
+    outcome.begun += 1;
+    arguments.seed.checked_add(outcome.begun - 1)
+}
+
+/// Runs a seed and prints what is wrong.
+fn run_seed_apart(arguments: &Arguments, seed: u64, outcome: &Mutex<Outcome>) {
+    let apart = Apart {
+        seed,
+        planted: &arguments.planted,
+    };
+    let judged = apart.judge(arguments.once);
+    let mut outcome = lock(outcome);
+    match judged {
+        Ok(situations) => {
+            for (situation, count) in situations {
+                *outcome.situations.entry(situation).or_default() += count;
+            }
+        }
+        Err(what) => {
+            outcome.failed += 1;
+            outcome.first_failed.get_or_insert(seed);
+            print(format_args!(
+                "seed {seed}: {what}\n  repeat it with: nap-world --seed {seed}\n"
+            ));
+        }
     }
 }
 
-/// Runs a seed in another process; returns its last line.
-fn run_apart(seed: u64) -> Result<String, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let ran = Command::new(program)
-        .args(["--quiet", "--seed", &seed.to_string()])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| error.to_string())?;
-    let text = String::from_utf8_lossy(&ran.stdout).trim().to_owned();
-    if ran.status.success() {
-        Ok(text)
-    } else {
-        let errors = String::from_utf8_lossy(&ran.stderr);
-        Err(format!("{text}\n{}", errors.trim()))
+/// Prints the command that repeats the smallest part of a failing run that fails in the same way.
+fn print_smaller(arguments: &Arguments, seed: u64) {
+    let apart = Apart {
+        seed,
+        planted: &arguments.planted,
+    };
+    if let Some(parts) = apart.make_smaller() {
+        print(format_args!(
+            "a smaller run fails in the same way: nap-world --seed {seed} --only '{}'\n",
+            parts.join(",")
+        ));
     }
+}
+
+/// A seed that is run in processes of its own.
+struct Apart<'a> {
+    seed: u64,
+    planted: &'a [String],
+}
+
+impl Apart<'_> {
+    /// Runs the seed twice, or once; returns how often it reached each situation.
+    ///
+    /// # Errors
+    /// Fails with what is wrong: violations, or a difference between the two runs.
+    fn judge(&self, once: bool) -> Result<Vec<(String, u64)>, String> {
+        let first = self.run(None)?;
+        if !once {
+            let second = self.run(None)?;
+            if first != second {
+                return Err(format!("not repeatable: {first} and {second}"));
+            }
+        }
+        let mut situations = Vec::new();
+        for line in first.lines() {
+            if let Some(reached) = line.strip_prefix(REACHED)
+                && let Some((count, situation)) = reached.split_once(' ')
+            {
+                situations.push((situation.to_owned(), count.parse().unwrap_or(0)));
+            }
+        }
+        Ok(situations)
+    }
+
+    /// Returns the parts of the failing run with which it still fails in the same way. `None` if the failure has no
+    /// violation, or does not come again.
+    fn make_smaller(&self) -> Option<Vec<String>> {
+        let whole = self.run(None).err()?;
+        let wanted = kinds_of(&whole).into_iter().next()?;
+        let parts = Plan::draw(self.seed).parts();
+        Some(shrink(parts, |parts| match self.run(Some(parts)) {
+            Ok(_) => false,
+            Err(what) => kinds_of(&what).contains(&wanted),
+        }))
+    }
+
+    /// Runs the seed, with only these parts if given; returns what the process printed.
+    ///
+    /// # Errors
+    /// Fails with what is wrong.
+    fn run(&self, only: Option<&[String]>) -> Result<String, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(program);
+        command.args(["--quiet", "--seed", &self.seed.to_string()]);
+        if let Some(only) = only {
+            command.args(["--only", &only.join(",")]);
+        }
+        if !self.planted.is_empty() {
+            command.args(["--planted", &self.planted.join(",")]);
+        }
+        let ran = command
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| error.to_string())?;
+        let text = String::from_utf8_lossy(&ran.stdout);
+        if ran.status.success() {
+            return Ok(text.trim().to_owned());
+        }
+        let mut what = Vec::new();
+        for line in text.lines() {
+            if !line.starts_with(REACHED) {
+                what.push(line);
+            }
+        }
+        let errors = String::from_utf8_lossy(&ran.stderr);
+        what.extend(errors.lines());
+        Err(what.join("\n"))
+    }
+}
+
+/// Returns the kinds of the violations that a process printed.
+fn kinds_of(printed: &str) -> Vec<String> {
+    let mut kinds = Vec::new();
+    for line in printed.lines() {
+        if let Some(violation) = line.strip_prefix(VIOLATION) {
+            kinds.push(kind_of(violation));
+        }
+    }
+    kinds
 }

@@ -15,6 +15,7 @@ use crate::chance::Chance;
 use crate::client::patience;
 use crate::facts::Facts;
 use crate::log::Log;
+use crate::plan::{Command, PlannedCommand};
 
 /// Time in which a launch that was ordered has arrived at its worker and been carried out.
 const LAUNCH_TIME_MAX: Duration = Duration::from_secs(60);
@@ -31,7 +32,9 @@ const REASON: &str = "drawn by the operator";
 pub struct Operator {
     pub world: World,
     pub place: ClusterPlace,
-    pub chance: Chance,
+    pub commands: Vec<PlannedCommand>,
+    pub seed: u64,
+    pub began: Instant,
     pub facts: Facts,
     pub log: Log,
     /// After this time, everything is to run.
@@ -44,7 +47,9 @@ impl Operator {
         let Operator {
             world,
             place,
-            chance,
+            commands,
+            seed,
+            began,
             facts,
             log,
             until,
@@ -53,7 +58,9 @@ impl Operator {
             Ok(client) => {
                 let shift = Shift {
                     client,
-                    chance,
+                    commands,
+                    seed,
+                    began,
                     facts,
                     log,
                     until,
@@ -68,7 +75,9 @@ impl Operator {
 /// The operator at work.
 struct Shift {
     client: AsyncClient,
-    chance: Chance,
+    commands: Vec<PlannedCommand>,
+    seed: u64,
+    began: Instant,
     facts: Facts,
     log: Log,
     until: Instant,
@@ -76,14 +85,12 @@ struct Shift {
 
 impl Shift {
     async fn run(mut self) {
-        let commands = *self.chance.pick(&[0, 3, 10, 40]).unwrap_or(&0);
-        for _ in 0..commands {
-            let pause = self.chance.millis(100, 20_000);
-            sleep(pause).await;
+        for planned in std::mem::take(&mut self.commands) {
+            sleep_until(self.began + planned.at).await;
             if Instant::now() >= self.until {
                 break;
             }
-            if let Err(error) = self.act().await {
+            if let Err(error) = self.act(&planned).await {
                 self.log.event("operator", error);
             }
         }
@@ -117,29 +124,36 @@ impl Shift {
         Ok(live)
     }
 
-    /// Does one drawn thing.
-    async fn act(&mut self) -> Result<(), ClientError> {
-        let drawn = self.chance.count(0, 11);
-        if drawn <= 7 {
+    /// Gives a command to a drawn attempt or job, if there is one.
+    async fn act(&mut self, planned: &PlannedCommand) -> Result<(), ClientError> {
+        let mut chance = Chance::new(self.seed, &format!("command-{}", planned.number));
+        let is_of_attempt = matches!(
+            planned.command,
+            Command::SuspendAttempt
+                | Command::CheckpointAttempt
+                | Command::KillAttempt
+                | Command::ResumeAttempt
+        );
+        if is_of_attempt {
             let live = self.live().await?;
-            let Some(attempt) = self.chance.pick(&live).map(|live| live.attempt) else {
+            let Some(attempt) = chance.pick(&live).map(|live| live.attempt) else {
                 return Ok(());
             };
-            return match drawn {
-                0..=2 => self.suspend(attempt).await,
-                3 | 4 => self.command(attempt, TaskCommand::Checkpoint).await,
-                5 => self.command(attempt, TaskCommand::Kill).await,
+            return match planned.command {
+                Command::SuspendAttempt => self.suspend(attempt).await,
+                Command::CheckpointAttempt => self.command(attempt, TaskCommand::Checkpoint).await,
+                Command::KillAttempt => self.command(attempt, TaskCommand::Kill).await,
                 _ => self.command(attempt, TaskCommand::Resume).await,
             };
         }
         let jobs = self.jobs().await?;
-        let Some(job) = self.chance.pick(&jobs).copied() else {
+        let Some(job) = chance.pick(&jobs).copied() else {
             return Ok(());
         };
-        match drawn {
-            8 => self.pause(job, JobCommand::Suspend).await,
-            9 => self.pause(job, JobCommand::Hold).await,
-            10 => self.resume(job).await,
+        match planned.command {
+            Command::SuspendJob => self.pause(job, JobCommand::Suspend).await,
+            Command::HoldJob => self.pause(job, JobCommand::Hold).await,
+            Command::ResumeJob => self.resume(job).await,
             _ => self.kill(job).await,
         }
     }

@@ -1,17 +1,17 @@
 //! One run: a cluster, its jobs and its faults from a seed, and the checks of what came of it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_cluster::{ClusterDirectory, ClusterPlace, FsyncPolicy};
-use napreduce_engine::Slots;
+use napreduce_cluster::{ClusterDirectory, ClusterPlace};
 use napreduce_local::world::disk::{Disk, SimDisk};
-use napreduce_local::world::{LinkSettings, Node, SimNet, World};
-use napreduce_schedulers::SchedulerName;
+use napreduce_local::world::{LinkSettings, Node, Observer, Observing, SimNet, Situation, World};
 use tempfile::TempDir;
 use thiserror::Error;
 use tokio::sync::mpsc::unbounded_channel;
@@ -22,21 +22,18 @@ use crate::chance::Chance;
 use crate::client::SimClient;
 use crate::daemon_log::DaemonLog;
 use crate::facts::Facts;
-use crate::faults::{Disturbance, FaultPlan, Target};
+use crate::faults::{Faults, Target};
 use crate::host::{BEGINNING_MICROS, Daemon, Host};
 use crate::log::{Echo, Log};
 use crate::machine::TaskFaults;
+use crate::observer::WorldObserver;
 use crate::operator::Operator;
+use crate::output::check_output;
+use crate::plan::{
+    COORDINATOR, Plan, client_address, coordinator_address, operator_address, worker_address,
+};
 use crate::workload::SimJob;
 
-/// The default interval at which the journal is synced.
-const FSYNC_INTERVAL: Duration = Duration::from_millis(100);
-/// The longest time with faults. Most runs are short, so that there can be many.
-const FAULTS_MILLIS_MAX: [u64; 8] = [
-    30_000, 30_000, 30_000, 30_000, 30_000, 30_000, 60_000, 300_000,
-];
-/// Intervals of heartbeats. The default, which is the shortest one, takes most of the time of a run.
-const HEARTBEATS_MILLIS: [u64; 5] = [1_000, 1_000, 1_000, 1_000, 200];
 /// Time in which all jobs must end after the faults have stopped.
 const PATIENCE: Duration = Duration::from_secs(4 * 3600);
 /// An ELF header of a program for x86-64; tasks are simulated, so there is nothing behind it.
@@ -53,9 +50,9 @@ const PROGRAM: [u8; 64] = {
 };
 
 /// What to run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct RunSettings {
-    pub seed: u64,
+    pub plan: Plan,
     pub echo: Echo,
     /// The number of the event at which the run stops.
     pub until: Option<u64>,
@@ -70,6 +67,8 @@ pub struct RunReport {
     pub hash: u64,
     /// What the oracles found.
     pub violations: Vec<String>,
+    /// How often each situation was reached, without those that were not.
+    pub situations: BTreeMap<Situation, u64>,
 }
 
 /// Why a run could not be made.
@@ -97,7 +96,10 @@ pub fn run(settings: RunSettings) -> Result<RunReport, RunError> {
     runtime.block_on(local.run_until(async {
         let log = Log::new(directory, settings.echo, settings.until);
         let _daemon_log = tracing::subscriber::set_default(DaemonLog::new(&log));
-        let cluster = Simulation::new(settings.seed, directory, &log)?;
+        let facts = Facts::default();
+        let observer = Rc::new(WorldObserver::new(&facts, &log));
+        let _observing = Observing::begin(Rc::clone(&observer) as Rc<dyn Observer>);
+        let cluster = Simulation::new(settings.plan, directory, facts, &log)?;
         tokio::select! {
             biased;
             () = log.full() => {}
@@ -107,133 +109,130 @@ pub fn run(settings: RunSettings) -> Result<RunReport, RunError> {
             events: log.count(),
             hash: log.hash(),
             violations: log.violations(),
+            situations: observer.situations(),
         })
     }))
 }
 
 /// A simulated cluster.
 struct Simulation<'a> {
-    seed: u64,
+    plan: Plan,
     directory: &'a Path,
-    chance: Chance,
     net: Arc<SimNet>,
     /// The disk of the coordinator's host.
     disk: SimDisk,
-    addresses: Vec<IpAddr>,
     facts: Facts,
     log: Log,
 }
 
 impl<'a> Simulation<'a> {
-    fn new(seed: u64, directory: &'a Path, log: &Log) -> Result<Simulation<'a>, RunError> {
-        let net = SimNet::new(seed, LinkSettings::default());
+    fn new(
+        plan: Plan,
+        directory: &'a Path,
+        facts: Facts,
+        log: &Log,
+    ) -> Result<Simulation<'a>, RunError> {
+        let net = SimNet::new(plan.seed, LinkSettings::default());
         let observer = log.clone();
         net.observe(move |line| observer.event("network", line));
-        let disk = SimDisk::new(seed);
+        let disk = SimDisk::new(plan.seed);
         disk.make_directories(directory, 0o700)?;
         for above in directory.ancestors() {
             disk.sync_directory(above)?;
         }
         Ok(Simulation {
-            seed,
+            plan,
             directory,
-            chance: Chance::new(seed, "cluster"),
             net: Arc::new(net),
             disk,
-            addresses: Vec::new(),
-            facts: Facts::default(),
+            facts,
             log: log.clone(),
         })
     }
 
-    async fn run(mut self) -> Result<(), RunError> {
-        let policies = SchedulerName::ALL;
-        let policy = *self.chance.pick(&policies).unwrap_or(&SchedulerName::Fifo);
-        let longest = *self.chance.pick(&FAULTS_MILLIS_MAX).unwrap_or(&30_000);
-        let until = Instant::now() + self.chance.millis(10_000, longest);
-        let faults = TaskFaults {
-            permille: *self.chance.pick(&[0, 50, 200, 500]).unwrap_or(&0),
+    async fn run(self) -> Result<(), RunError> {
+        let began = Instant::now();
+        let seed = self.plan.seed;
+        let until = began + self.plan.until;
+        let task_faults = TaskFaults {
+            permille: self.plan.task_faults_permille,
             until,
-            chance: Chance::new(self.seed, "tasks"),
+            chance: Chance::new(seed, "tasks"),
         };
-        let disturbances = [
-            Disturbance::Nothing,
-            Disturbance::Coordinator,
-            Disturbance::Network,
-            Disturbance::Hosts,
-            Disturbance::NetworkAndHosts,
-        ];
-        let disturbance = *self
-            .chance
-            .pick(&disturbances)
-            .unwrap_or(&Disturbance::Nothing);
-        let choices = [FsyncPolicy::Always, FsyncPolicy::Interval(FSYNC_INTERVAL)];
-        let fsync = *self.chance.pick(&choices).unwrap_or(&FsyncPolicy::Always);
         let what = format!(
-            "seed {}, policy {policy}, {fsync:?}, faults of tasks {}, {disturbance:?}",
-            self.seed, faults.permille
+            "seed {seed}, policy {}, {} faults of 1000 tasks, {} other faults, {} commands",
+            self.plan.policy,
+            task_faults.permille,
+            self.plan.faults.len(),
+            self.plan.commands.len()
         );
         self.log.event("run", what);
-        let mut hosts = Vec::new();
-        let mut targets = Vec::new();
-        let heartbeat = *self.chance.pick(&HEARTBEATS_MILLIS).unwrap_or(&1_000);
+        if self.plan.divides() {
+            self.facts.divide();
+        }
         let coordinator = Daemon::Coordinator {
-            policy,
-            fsync,
-            heartbeat: Duration::from_millis(heartbeat),
+            policy: self.plan.policy,
+            fsync: self.plan.fsync,
+            heartbeat: self.plan.heartbeat,
+            journal_bytes_max: self.plan.journal_bytes_max,
         };
-        let (host, target) = self.start_host("coordinator", 1, coordinator);
-        hosts.push(host);
-        targets.push(target);
-        for number in 1..=self.chance.count(1, 4) {
-            let slots = Slots {
-                map: self.chance.count(1, 3),
-                reduce: self.chance.count(1, 3),
-            };
+        let (host, target) = self.start_host(COORDINATOR, coordinator_address(), coordinator);
+        let mut hosts = vec![host];
+        let mut targets = vec![target];
+        for planned in &self.plan.workers {
+            let name = planned.name();
+            let slots = planned.slots;
+            self.log.event("run", format_args!("{name} has {slots:?}"));
             let worker = Daemon::Worker {
                 slots,
-                faults: faults.clone(),
+                faults: task_faults.clone(),
             };
-            let name = format!("worker-{number}");
-            self.log.event("run", format_args!("{name} has {slots:?}"));
-            let (host, target) = self.start_host(&name, 10 + number, worker);
+            let (host, target) = self.start_host(&name, worker_address(planned.number), worker);
             hosts.push(host);
             targets.push(target);
         }
         let mut clients = Vec::new();
-        for number in 1..=self.chance.count(1, 4) {
+        let mut outputs: BTreeMap<PathBuf, Vec<SimJob>> = BTreeMap::new();
+        for planned in &self.plan.jobs {
+            let number = planned.number;
+            let mut chance = Chance::new(seed, &format!("job-{number}"));
+            let job = SimJob::draw(&mut chance, *planned, self.directory);
+            let output = job.plan.output.clone();
+            outputs.entry(output).or_default().push(job.clone());
+            let name = format!("client-{number}");
+            let mut rivals = self.plan.jobs.iter().filter(|job| job.number != number);
             let client = SimClient {
-                job: SimJob::draw(&mut self.chance, number, self.directory),
-                world: self.client_world(&format!("client-{number}"), 100 + number),
+                job,
+                world: self.client_world(&name, client_address(number)),
+                shares_output: rivals.any(|job| job.output == planned.output),
                 place: self.place(),
                 program: self.directory.join("program"),
                 facts: self.facts.clone(),
                 log: self.log.clone(),
-                disturbance,
+                fails_disk: self.plan.fails_disk(),
                 until,
                 by: until + PATIENCE,
             };
             clients.push(spawn_local(client.run()));
         }
-        let world = self.client_world("operator", 100);
         let operator = Operator {
-            world,
+            world: self.client_world("operator", operator_address()),
             place: self.place(),
-            chance: Chance::new(self.seed, "operator"),
+            commands: self.plan.commands.clone(),
+            seed,
+            began,
             facts: self.facts.clone(),
             log: self.log.clone(),
             until,
         };
         let operator = spawn_local(operator.run());
-        let faults = FaultPlan {
-            disturbance,
-            until,
-            chance: Chance::new(self.seed, "faults"),
+        let faults = Faults {
+            planned: self.plan.faults.clone(),
+            began,
+            until: self.plan.until,
             targets,
             disk: self.disk.clone(),
-            addresses: self.addresses.clone(),
             net: Arc::clone(&self.net),
-            facts: self.facts.clone(),
             log: self.log.clone(),
         };
         let faults = spawn_local(faults.run());
@@ -241,6 +240,9 @@ impl<'a> Simulation<'a> {
             self.join(client).await;
         }
         operator.abort();
+        for (output, jobs) in &outputs {
+            check_output(output, jobs, &self.facts, &self.log);
+        }
         // Every daemon ends when the sender of its faults is dropped: workers first, since they take their leave.
         let mut targets = self.join(faults).await.unwrap_or_default();
         while let Some(target) = targets.pop()
@@ -253,8 +255,7 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    fn start_host(&mut self, name: &str, last: u32, daemon: Daemon) -> (JoinHandle<()>, Target) {
-        let address = self.address(last);
+    fn start_host(&self, name: &str, address: IpAddr, daemon: Daemon) -> (JoinHandle<()>, Target) {
         let (faults, arriving) = unbounded_channel();
         let host = Host {
             name: name.to_owned(),
@@ -263,7 +264,7 @@ impl<'a> Simulation<'a> {
             directory: self.directory.join("cluster"),
             disk: self.disk.clone(),
             net: Arc::clone(&self.net),
-            chance: Chance::new(self.seed, name),
+            chance: Chance::new(self.plan.seed, name),
             facts: self.facts.clone(),
             log: self.log.clone(),
         };
@@ -274,20 +275,13 @@ impl<'a> Simulation<'a> {
         (spawn_local(host.run(arriving)), target)
     }
 
-    fn client_world(&mut self, name: &str, last: u32) -> World {
-        let address = self.address(last);
-        let node = Node::new(name, self.chance.between(0, u64::MAX), BEGINNING_MICROS);
+    fn client_world(&self, name: &str, address: IpAddr) -> World {
+        let mut chance = Chance::new(self.plan.seed, name);
+        let node = Node::new(name, chance.between(0, u64::MAX), BEGINNING_MICROS);
         World {
             net: self.net.host(address),
             ..node.world()
         }
-    }
-
-    /// Returns the address of the next host.
-    fn address(&mut self, last: u32) -> IpAddr {
-        let address = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + last));
-        self.addresses.push(address);
-        address
     }
 
     /// Returns the cluster directory as other hosts see it.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::chance::Chance;
+use crate::plan::PlannedJob;
 
 /// Bytes of each split; only the plan mentions them.
 const SPLIT_BYTES: u64 = 1 << 20;
@@ -36,8 +37,9 @@ pub struct SimJob {
 }
 
 impl SimJob {
-    /// Draws the job of this number, whose output is in `directory`.
-    pub fn draw(chance: &mut Chance, number: u32, directory: &Path) -> SimJob {
+    /// Draws a planned job, whose output is in `directory`.
+    pub fn draw(chance: &mut Chance, planned: PlannedJob, directory: &Path) -> SimJob {
+        let number = planned.number;
         let parameters = Parameters {
             number,
             maps: chance.count(0, 9),
@@ -45,7 +47,8 @@ impl SimJob {
             units_max: chance.count(1, 8),
             unit_millis: chance.between(20, 3_000),
         };
-        let mut plan = JobPlan::new("sim", directory.join(format!("output-{number}")));
+        let mut plan = JobPlan::new("sim", directory.join(format!("output-{}", planned.output)));
+        plan.overwrite = planned.overwrites;
         plan.name = format!("job-{number}");
         plan.reduces = parameters.reduces;
         for _ in 0..parameters.maps {
@@ -128,6 +131,31 @@ impl Parameters {
             parts.push(self.part(task(TaskKind::Reduce, partition), value));
         }
         parts
+    }
+
+    /// Returns the bytes that all tasks write whose result counts.
+    pub fn bytes(&self, task: impl Fn(TaskKind, u32) -> TaskId) -> u64 {
+        let mut bytes = 0;
+        for part in self.parts(task) {
+            bytes += part.len() as u64;
+        }
+        if self.reduces == 0 {
+            return bytes;
+        }
+        for map in 0..self.maps {
+            let value = self.worked(TaskKind::Map, map, self.map_start(map));
+            bytes += self.segment(value).len() as u64;
+        }
+        bytes
+    }
+
+    /// Returns the text of a map's output for reduces.
+    pub fn segment(&self, value: u64) -> String {
+        let mut emitted = Vec::new();
+        for partition in 0..self.reduces {
+            emitted.push(self.emitted(value, partition));
+        }
+        serde_json::to_string(&emitted).unwrap_or_default()
     }
 
     /// Returns the value of a task after all its work.

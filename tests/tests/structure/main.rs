@@ -12,6 +12,7 @@ mod features;
 mod files;
 mod layers;
 mod paths;
+mod planted;
 mod words;
 
 use files::{SourceFile, Violation};

@@ -26,6 +26,8 @@ mod replay;
 mod requests;
 mod samples;
 mod server;
+#[cfg(feature = "simulated")]
+mod simulation;
 mod submissions;
 #[cfg(test)]
 mod tests;
@@ -125,6 +127,9 @@ struct ClusterCoordinator {
     inputs: UnboundedSender<ClusterInput>,
     ticked: Instant,
     stopping: bool,
+    /// Number of written batches.
+    #[cfg(feature = "simulated")]
+    concluded: u64,
 }
 
 impl ClusterCoordinator {
@@ -167,6 +172,8 @@ impl ClusterCoordinator {
             inputs,
             ticked: now(),
             stopping: false,
+            #[cfg(feature = "simulated")]
+            concluded: 0,
         }
     }
 
@@ -199,6 +206,8 @@ impl ClusterCoordinator {
             }
             self.conclude()?;
         }
+        #[cfg(feature = "simulated")]
+        self.check_replay();
         self.compact_at_the_end().await
     }
 
@@ -251,6 +260,8 @@ impl ClusterCoordinator {
             journal.append(entries)?;
             if sync { journal.sync() } else { Ok(()) }
         })?;
+        #[cfg(feature = "simulated")]
+        self.check_snapshot();
         self.compact_if_due()
     }
 

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use napreduce_engine::{Engine, EngineSettings, EngineSnapshot, JobId, PolicyChoice, ReadPolicy};
 use napreduce_history::{HistoryLimits, OpenHistory};
 use napreduce_local::coordinator::{CoordinatorState, Entry, StateSnapshot};
+#[cfg(feature = "simulated")]
+use napreduce_local::world::{Fact, note};
+use napreduce_local::world::{Situation, reached};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
@@ -59,7 +62,7 @@ pub(crate) enum RecoveryError {
 
 /// The policy that continues from a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Policy {
+pub(super) enum Policy {
     /// The snapshot's policy, with its state.
     AsBefore,
     /// Another policy, which starts from the visible state.
@@ -76,7 +79,7 @@ impl Snapshot {
         }
     }
 
-    fn restore(
+    pub(super) fn restore(
         self,
         epoch_micros: u64,
         rules: (EngineSettings, &dyn PolicyChoice),
@@ -124,6 +127,7 @@ pub(super) fn replay(
     let state = match recovered.snapshot {
         Some(snapshot) => {
             let rules = (settings, &*scheduler);
+            reached(Situation::RecoveredFromSnapshot);
             snapshot
                 .decode::<Snapshot>()?
                 .restore(epoch_micros, rules, Policy::AsBefore)
@@ -138,6 +142,8 @@ pub(super) fn replay(
         }
     };
     let mut state = prepare(state);
+    #[cfg(feature = "simulated")]
+    note(&Fact::ReplayBegins);
     for (number, text) in (1..).zip(&recovered.entries) {
         let entry: Entry = serde_json::from_slice(text).map_err(|error| RecoveryError::Entry {
             path: directory.to_owned(),
@@ -146,6 +152,8 @@ pub(super) fn replay(
         })?;
         state.apply(entry);
     }
+    #[cfg(feature = "simulated")]
+    note(&Fact::ReplayEnds);
     // The notices were logged when the events happened.
     state.take_notices();
     Ok(state)
@@ -243,6 +251,8 @@ impl ClusterCoordinator {
 
     /// Resumes the jobs' claims, and ends jobs whose end was decided.
     fn take_up_jobs(&mut self, blobs: &Arc<BlobStore>) {
+        #[cfg(feature = "simulated")]
+        super::simulation::note_recovered(self.local.state());
         self.local.state_mut().list_ended();
         let jobs: Vec<JobId> = self.local.state().jobs().keys().copied().collect();
         for job in jobs {

@@ -4,6 +4,7 @@
 use napreduce_engine::{JobId, PolicyChoice, PreemptionSettings, TaskKind};
 use napreduce_local::coordinator::{Accepted, Submitter, spec_of};
 use napreduce_local::output::ClaimMark;
+use napreduce_local::world::{Situation, reached};
 use napreduce_protocol::{JobPlan, Submission};
 
 use super::ClusterCoordinator;
@@ -14,10 +15,12 @@ impl HandleLater for Submission {
     fn handle_later(self, coordinator: &mut ClusterCoordinator, reply: Reply<JobId>) {
         let token = self.token;
         if let Some(job) = coordinator.job_of_token(token) {
+            reached(Situation::SubmissionRepeated);
             return reply.send(Ok(job));
         }
         let rerun_of = self.rerun_of.as_ref().map(|of| of.job);
         if coordinator.local.is_claiming_for(token) {
+            reached(Situation::SubmissionJoined);
             let submitter = submitting_client(reply, rerun_of);
             return coordinator.local.join_submission(token, submitter);
         }

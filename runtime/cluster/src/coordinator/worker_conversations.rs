@@ -6,6 +6,7 @@ use std::time::Duration;
 use napreduce_engine::delivery::Receipt;
 use napreduce_engine::{Event, WorkerId, WorkerState};
 use napreduce_local::coordinator::{Caller, Extra, Identity, Link};
+use napreduce_local::world::{Situation, reached};
 use napreduce_protocol::{FromWorker, Hello, ToWorker, whole_millis};
 
 use super::ClusterCoordinator;
@@ -24,11 +25,13 @@ impl ClusterCoordinator {
             None => hello.received == 0,
         };
         if same_start && same_number && link.can_resume_after(hello.received) {
+            reached(Situation::WorkerReconnected);
             self.local
                 .log(&format!("{worker} ({}) reconnected", hello.name));
             return self.connect(worker, hello.received, caller);
         }
         if let Some(reason) = self.name_is_taken(worker, &hello) {
+            reached(Situation::WorkerRefused);
             self.local
                 .log(&format!("refused a worker on {}: {reason}", hello.host));
             // A worker that does not wait for the answer gets it the next time.
@@ -38,6 +41,7 @@ impl ClusterCoordinator {
             });
             return;
         }
+        reached(Situation::WorkerReplaced);
         let reason = format!("replaced by a later start of {}", hello.name);
         self.lose(worker, reason, !same_start);
         let worker = self.join(&hello);
@@ -219,6 +223,7 @@ impl ClusterCoordinator {
     pub(super) fn check_liveness(&mut self, paused: Duration) {
         let liveness = self.configuration.liveness;
         if paused > liveness / 2 {
+            reached(Situation::CoordinatorPaused);
             self.local.state_mut().begin_to_listen();
             return;
         }
@@ -231,6 +236,7 @@ impl ClusterCoordinator {
             }
         }
         for (worker, crashed) in silent {
+            reached(Situation::WorkerSilent);
             let reason = format!("no message for {:.1} s", liveness.as_secs_f64());
             self.lose(worker, reason, crashed);
         }

@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use napreduce_engine::delivery::{Inbox, Outbox, Receipt};
 use napreduce_engine::{AttemptId, WorkerId};
+#[cfg(feature = "simulated")]
+use napreduce_local::world::{Fact, note};
 use napreduce_protocol::{
     AttemptProgress, FromWorker, ToWorker, WorkerMemory, WorkerNews, WorkerReport, whole_micros,
 };
@@ -93,6 +95,14 @@ impl Exchange {
 
     /// Keeps a report of what happened at this time until the coordinator acknowledges it.
     pub(super) fn report(&mut self, at: Instant, report: WorkerReport) {
+        #[cfg(feature = "simulated")]
+        if let Some((_, worker)) = self.number {
+            note(&Fact::ReportMade {
+                worker,
+                number: self.reports.next_number(),
+                report: &report,
+            });
+        }
         self.reports.push((at, report));
     }
 

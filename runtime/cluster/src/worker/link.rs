@@ -14,6 +14,9 @@ use std::time::Duration;
 use napreduce_engine::delivery::Receipt;
 use napreduce_local::clock::now;
 use napreduce_local::worker::ticks;
+#[cfg(feature = "simulated")]
+use napreduce_local::world::{Fact, note};
+use napreduce_local::world::{Situation, reached};
 use napreduce_protocol::{Backoff, FromWorker, ToWorker, WorkerNews, WorkerReport, whole_millis};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -175,6 +178,7 @@ impl<'a> Link<'a> {
                     }
                 },
                 () = sleep_until(leave_by.unwrap_or_else(now)), if leave_by.is_some() => {
+                    reached(Situation::LeaveUnanswered);
                     self.connection_log.on_leave_unanswered();
                     return None;
                 }
@@ -256,6 +260,9 @@ impl<'a> Link<'a> {
             Welcomed::Back => {}
             Welcomed::Fresh => {
                 let superseded = self.registration.is_some();
+                if superseded {
+                    reached(Situation::WorkerSuperseded);
+                }
                 let registration = Registration::begin(
                     &self.resources,
                     worker,
@@ -283,6 +290,7 @@ impl<'a> Link<'a> {
                 }
             }
             Welcomed::Forgotten => {
+                reached(Situation::WorkerForgotten);
                 let reason = "the coordinator has no record of this worker; rejoining";
                 return Err(Apart::Lost(reason.to_owned()));
             }
@@ -323,6 +331,11 @@ impl<'a> Link<'a> {
                             return End::Leave;
                         }
                         Followed::Order(order) => {
+                            #[cfg(feature = "simulated")]
+                            if let Some((_, worker)) = self.exchange.number() {
+                                let message = &order;
+                                note(&Fact::OrderFollowed { worker, message });
+                            }
                             if let Some(registration) = &self.registration {
                                 registration.order(order);
                             }
@@ -351,6 +364,7 @@ impl<'a> Link<'a> {
                     }
                 }
                 () = sleep_until(leave_by.unwrap_or_else(now)), if leave_by.is_some() => {
+                    reached(Situation::LeaveUnanswered);
                     self.connection_log.on_leave_unanswered();
                     return End::Leave;
                 }

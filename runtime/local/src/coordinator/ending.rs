@@ -19,6 +19,9 @@ use crate::clock::now;
 use crate::output::{
     Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, resume_output,
 };
+#[cfg(feature = "simulated")]
+use crate::world::{Fact, note};
+use crate::world::{Situation, reached};
 
 /// Time for which an embedded run retries a commit before it fails.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
@@ -155,11 +158,13 @@ fn give_up(job: &LiveJob, why: &str, killed: Option<String>) -> JobEnd {
 impl Coordinator {
     /// Journals that the commit of a successful job begins.
     pub(super) fn begin_commit(&mut self, job: JobId) -> bool {
-        let wanted = self
-            .state
-            .jobs()
-            .get(&job)
-            .is_some_and(|job| job.outcome == Some(JobOutcome::Succeeded) && !job.commit_begun);
+        let Some(known) = self.state.jobs().get(&job) else {
+            return false;
+        };
+        if known.commit_begun {
+            reached(Situation::RecoveredCommitting);
+        }
+        let wanted = known.outcome == Some(JobOutcome::Succeeded) && !known.commit_begun;
         if wanted {
             self.keep(Extra::CommitBegun { job });
         }
@@ -168,11 +173,18 @@ impl Coordinator {
 
     /// Commits or discards the output outside the loop; no process of the job exists any more.
     pub(super) fn start_ending(&mut self, job: JobId) {
+        #[cfg(feature = "simulated")]
+        note(&Fact::EffectReleased {
+            what: "the end of a job",
+        });
         self.endings.begin(job, now());
         match self.claims.take(job) {
             Some(Claim::Held(claim)) => self.try_to_end(job, Some(claim), None),
             // Continues when the claim has been checked or resumed.
-            Some(coming @ (Claim::Checking | Claim::Coming { .. })) => self.claims.set(job, coming),
+            Some(coming @ (Claim::Checking | Claim::Coming { .. })) => {
+                reached(Situation::EndingWaited);
+                self.claims.set(job, coming);
+            }
             Some(Claim::Away { .. }) | None => self.try_to_end(job, None, None),
         }
     }
@@ -261,7 +273,11 @@ impl Coordinator {
             (_, Owner::Cluster) if away => Some(DISCARD_PATIENCE),
             _ => Some(Duration::ZERO),
         };
-        match ending.fail(&why, patience, now()) {
+        let failed = ending.fail(&why, patience, now());
+        if let Failed::Retry { .. } = failed {
+            reached(Situation::EndingRetried);
+        }
+        match failed {
             Failed::GiveUp(killed) => {
                 let end = give_up(known, &why, killed);
                 self.try_to_end(job, None, Some(end));
@@ -285,6 +301,7 @@ impl Coordinator {
         else {
             return false;
         };
+        reached(Situation::EndingKilled);
         if let Some(why) = ending.kill(reason) {
             let end = give_up(known, why, Some(reason.to_owned()));
             self.try_to_end(job, None, Some(end));

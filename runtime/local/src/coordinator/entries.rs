@@ -3,6 +3,8 @@
 use napreduce_engine::Time;
 
 use super::entry::Entry;
+#[cfg(feature = "simulated")]
+use crate::world::{Fact, note};
 
 /// An answer that waits for the journal.
 type Answer = Box<dyn FnOnce() + Send>;
@@ -39,6 +41,8 @@ impl Entries {
     pub fn take_batch(&mut self) -> Option<Entry> {
         let entry = self.batch.take()?;
         if self.journaled {
+            #[cfg(feature = "simulated")]
+            note(&Fact::EntryDecided);
             let text = serde_json::to_vec(&entry);
             self.unwritten.push(
                 text.expect(
@@ -59,6 +63,8 @@ impl Entries {
         if !self.unwritten.is_empty() {
             write(&self.unwritten)?;
             self.unwritten.clear();
+            #[cfg(feature = "simulated")]
+            note(&Fact::EntriesWritten);
         }
         Ok(())
     }
@@ -66,6 +72,8 @@ impl Entries {
     /// Releases the answers; the entries that they follow from are written.
     pub fn release_answers(&mut self) {
         for answer in std::mem::take(&mut self.answers) {
+            #[cfg(feature = "simulated")]
+            note(&Fact::EffectReleased { what: "an answer" });
             answer();
         }
     }

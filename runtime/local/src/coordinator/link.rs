@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::entry::Identity;
 use super::last_heard::LastHeard;
+use crate::world::{Situation, reached};
 
 /// The link to one worker.
 #[derive(Debug)]
@@ -70,6 +71,8 @@ enum Route {
     Connected {
         connection: u64,
         messages: UnboundedSender<ToWorker>,
+        /// The first message, until it is sent.
+        welcome: Option<ToWorker>,
         /// Number of the last order sent.
         sent: u64,
         /// Number of the last report acknowledged.
@@ -189,7 +192,10 @@ impl Link {
     pub fn look(&self, number: u64) -> Receipt {
         let next = self.received() + self.held.len() as u64 + 1;
         match number.cmp(&next) {
-            Ordering::Less => Receipt::Duplicate,
+            Ordering::Less => {
+                reached(Situation::ReportRepeated);
+                Receipt::Duplicate
+            }
             Ordering::Equal => Receipt::Fresh,
             Ordering::Greater => Receipt::Gap,
         }
@@ -247,21 +253,27 @@ impl Link {
         self.route = Route::Local(orders);
     }
 
-    /// Attaches a connection of a worker that has orders up to `received`; `welcome` is the first message.
+    /// Attaches a connection of a worker that has orders up to `received`; `welcome` is the first message. The next
+    /// flush sends it, since it acknowledges reports.
     pub fn connect(&mut self, caller: Caller, received: u64, welcome: ToWorker) {
         let Caller {
             connection,
             messages,
             heard,
         } = caller;
-        // If the connection has ended already, its end is reported separately.
-        let _ = messages.send(welcome);
         let acknowledged = self.received();
+        if !self.held.is_empty() {
+            reached(Situation::HeldReportsDropped);
+        }
         self.held.clear();
         self.recovered = None;
+        if self.kept.orders.sent() > received {
+            reached(Situation::OrdersRepeated);
+        }
         self.route = Route::Connected {
             connection,
             messages,
+            welcome: Some(welcome),
             sent: received,
             acknowledged,
             answer: false,
@@ -286,6 +298,25 @@ impl Link {
         }
     }
 
+    /// Returns the messages that the next flush sends over a connection.
+    #[cfg(feature = "simulated")]
+    pub(super) fn unsent(&self) -> impl Iterator<Item = &ToWorker> {
+        let first = match &self.route {
+            Route::Connected { sent, .. } => *sent + 1,
+            _ => u64::MAX,
+        };
+        let unsent = self.kept.orders.unacknowledged_from(first);
+        unsent.map(|(_, message)| message)
+    }
+
+    /// Returns the message that was queued last.
+    #[cfg(feature = "simulated")]
+    pub(super) fn last_order(&self) -> Option<&ToWorker> {
+        let last = self.kept.orders.sent();
+        let mut found = self.kept.orders.unacknowledged_from(last);
+        found.next().map(|(_, message)| message)
+    }
+
     /// Sends queued messages; their causes must be journaled.
     pub(super) fn flush(&mut self) {
         match &mut self.route {
@@ -303,12 +334,16 @@ impl Link {
             }
             Route::Connected {
                 messages,
+                welcome,
                 sent,
                 acknowledged,
                 answer,
                 ..
             } => {
                 // An ended connection is reported separately; its lost messages are sent again on the next.
+                if let Some(welcome) = welcome.take() {
+                    let _ = messages.send(welcome);
+                }
                 for (_, message) in self.kept.orders.unacknowledged_from(*sent + 1) {
                     let _ = messages.send(message.clone());
                 }

@@ -13,6 +13,7 @@ use super::submitters::{Pins, Submitter};
 use super::{Coordinator, Input};
 use crate::output::{ClaimMark, OutputClaim, Protected, check_place, files_read, take_output};
 use crate::user::current_user;
+use crate::world::{Situation, reached};
 
 impl Coordinator {
     /// Claims an output directory outside the loop.
@@ -78,6 +79,9 @@ impl Coordinator {
                 }
             }
             Err(error) => {
+                if let JobError::OutputInUse { .. } = error {
+                    reached(Situation::ClaimRefused);
+                }
                 self.submitters.take_back(job);
                 refuse_submitters(error, submitters);
             }

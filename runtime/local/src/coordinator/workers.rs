@@ -10,6 +10,9 @@ use super::entry::{Extra, of_report};
 use super::link::{HeldReport, Link};
 use crate::clock::now;
 use crate::output::Trouble;
+#[cfg(feature = "simulated")]
+use crate::world::{Fact, note};
+use crate::world::{Situation, reached};
 
 impl Coordinator {
     /// Handles a message of the worker in this process; messages arrive once and in order.
@@ -40,6 +43,7 @@ impl Coordinator {
         if waits_for.is_none() && !link.holds_reports() {
             return self.apply_report(worker, at, report);
         }
+        reached(Situation::ReportHeld);
         link.hold(HeldReport {
             at,
             report,
@@ -73,6 +77,12 @@ impl Coordinator {
             return;
         };
         let number = link.received() + 1;
+        #[cfg(feature = "simulated")]
+        note(&Fact::ReportApplied {
+            worker,
+            number,
+            report: &report,
+        });
         let wants_suspension = match report {
             WorkerReport::SuspendWanted { attempt } => Some(attempt),
             _ => None,

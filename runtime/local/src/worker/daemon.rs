@@ -27,6 +27,7 @@ use super::settings::WorkerSettings;
 use super::ticks::ticks;
 use crate::clock::now;
 use crate::spans;
+use crate::world::{Situation, reached};
 
 /// Interval of disk checks.
 const DISK_INTERVAL: Duration = Duration::from_secs(1);
@@ -256,6 +257,7 @@ impl Worker {
             && let Some(at) = waiting.iter().position(|other| other.attempt == attempt)
         {
             waiting.remove(at);
+            reached(Situation::KilledWithoutProcess);
             return self.report(attempt, Report::Killed);
         }
         self.order(attempt, Order::Kill { attempt }, Vec::new());
@@ -302,6 +304,7 @@ impl Worker {
         if let Some(waiting) = self.waiting(attempt.task.job)
             && waiting.iter().any(|other| other.attempt == attempt)
         {
+            reached(Situation::SuspendWithoutProcess);
             let reason = "its process is not started yet".to_owned();
             return self.report(attempt, Report::SuspendRefused { reason });
         }

@@ -10,6 +10,7 @@ pub mod disk;
 mod net;
 #[cfg(feature = "simulated")]
 mod numbers;
+mod observation;
 mod process;
 mod random;
 #[cfg(feature = "simulated")]
@@ -24,6 +25,9 @@ pub use clock::Clock;
 pub use net::{Acceptor, Net, NetFuture, Receiving, Route, Sending, Stream, Tcp};
 #[cfg(feature = "simulated")]
 pub use numbers::SplitMix;
+#[cfg(feature = "simulated")]
+pub use observation::{Fact, Observer, Observing, note};
+pub use observation::{Situation, reached};
 pub use process::Process;
 pub use random::Random;
 #[cfg(feature = "simulated")]

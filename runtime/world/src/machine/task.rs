@@ -210,12 +210,7 @@ impl SimTask {
             }
         }
         let text = match &description.work {
-            Work::Map(map) if map.partitions > 0 => {
-                let emitted: Vec<u64> = (0..map.partitions)
-                    .map(|partition| parameters.emitted(value, partition))
-                    .collect();
-                serde_json::to_string(&emitted).unwrap_or_default()
-            }
+            Work::Map(map) if map.partitions > 0 => parameters.segment(value),
             _ => parameters.part(task, value),
         };
         files.write(&text)?;

@@ -20,6 +20,9 @@ use super::gone::{GoneWorkers, Parting};
 use super::job::LiveJob;
 use super::link::{Link, LinkSnapshot};
 use super::recording::{Recording, ReplayedBatch};
+#[cfg(feature = "simulated")]
+use crate::world::{Fact, note};
+use crate::world::{Situation, reached};
 
 /// Maximum ended jobs to list although they are missing from the history.
 const UNRECORDED_MAX: usize = 1_000;
@@ -479,9 +482,10 @@ impl CoordinatorState {
                 report,
             } => {
                 // Do not count reports that the engine drops as stale.
-                if self.is_current(*worker, *attempt)
-                    && let Some(job) = self.jobs.get_mut(&attempt.task.job)
-                {
+                if !self.is_current(*worker, *attempt) {
+                    return reached(Situation::ReportStale);
+                }
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
                     job.on_report(at_micros, *attempt, report);
                 }
             }
@@ -499,6 +503,8 @@ impl CoordinatorState {
     }
 
     fn remember_gone(&mut self, worker: WorkerId, how: Parting, reason: &str) {
+        #[cfg(feature = "simulated")]
+        note(&Fact::WorkerGone { worker });
         let at_millis = self.unix_micros() / 1_000;
         if let Some(link) = self.links.get(&worker) {
             self.gone
@@ -552,6 +558,7 @@ impl CoordinatorState {
                 self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)))
             }
             Effect::WorkerMayLeave { worker } => {
+                reached(Situation::WorkerLeft);
                 self.tell(worker, |number| ToWorker::Leave { number })
             }
             Effect::JobEnded { job, outcome } => {
@@ -638,6 +645,10 @@ impl CoordinatorState {
     ) {
         if let Some(link) = self.links.get_mut(&worker) {
             link.tell(message);
+            #[cfg(feature = "simulated")]
+            if let Some(message) = link.last_order() {
+                note(&Fact::OrderQueued { worker, message });
+            }
             self.touched.insert(worker);
         }
     }
@@ -690,6 +701,11 @@ impl CoordinatorState {
     pub(in crate::coordinator) fn flush(&mut self) {
         for worker in std::mem::take(&mut self.touched) {
             if let Some(link) = self.links.get_mut(&worker) {
+                #[cfg(feature = "simulated")]
+                for message in link.unsent() {
+                    note(&Fact::EffectReleased { what: "an order" });
+                    note(&Fact::OrderSent { worker, message });
+                }
                 link.flush();
             }
         }

@@ -26,6 +26,7 @@ use super::suspension::Suspension;
 use super::{AttemptEnd, AttemptEvent, Supervision};
 use crate::clock::now;
 use crate::process::TaskProcess;
+use crate::world::{Situation, reached};
 
 /// Maximum interval between truncations of an attempt's logs.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);
@@ -133,11 +134,13 @@ impl Supervised {
         {
             self.fail(bounds.error());
         } else if let Some(hang) = self.watch.on_tick(passed) {
+            reached(Situation::HangEnded);
             self.give_up(&self.watch.describe(hang));
         }
     }
 
     fn kill(&mut self) {
+        reached(killed_in(self.preemption.stage()));
         let account = self.suspension.take_kill_account(self.process.id());
         self.killed = Some((now(), account));
         self.process.kill();
@@ -152,7 +155,8 @@ impl Supervised {
                 self.step(Input::Granted, supervision);
             }
             Order::MoreInputs { .. } if self.preemption.is_stopped() => {
-                self.deferred.extend(inputs)
+                reached(Situation::InputsDeferred);
+                self.deferred.extend(inputs);
             }
             Order::MoreInputs { .. } => self.send(&ToTask::MoreInputs(inputs)),
             Order::Suspend { .. } | Order::Resume { .. } | Order::Checkpoint { .. } => {
@@ -172,6 +176,13 @@ impl Supervised {
             return supervision.report(Report::SuspendRefused {
                 reason: refusal.to_string(),
             });
+        }
+        match (&order, self.preemption.stage()) {
+            (Order::Checkpoint { .. }, Stage::Running) => reached(Situation::CheckpointedRunning),
+            (Order::Checkpoint { .. }, Stage::Suspended { .. }) => {
+                reached(Situation::CheckpointedSuspended);
+            }
+            _ => {}
         }
         self.suspension.on_order();
         self.step(Input::Ordered(order), supervision);
@@ -368,6 +379,7 @@ impl Supervised {
             FromTask::Resumed { epoch } => self.step(Input::Resumed { epoch }, supervision),
             FromTask::Restored => self.account(Preempted::Restored, supervision),
             FromTask::RestoreRefused { reason } => {
+                reached(Situation::RestoreRefused);
                 self.account(Preempted::RestoreRefused(reason), supervision);
             }
             FromTask::StopSignalled => supervision.want_suspend(),
@@ -406,6 +418,13 @@ impl Supervised {
         let stopped = self.preemption.is_stopped();
         self.suspension.end();
         let exceeded = supervision.bounds.as_ref().and_then(Bounds::kernel_kill);
+        if self.killed.is_some() {
+            match &self.outcome {
+                Some(AttemptEnd::Done { .. }) => reached(Situation::DoneWhileKilled),
+                Some(AttemptEnd::Checkpointed) => reached(Situation::CheckpointedWhileKilled),
+                _ => {}
+            }
+        }
         match (self.outcome, self.killed, reaped) {
             (Some(done @ AttemptEnd::Done { .. }), ..) => done,
             (Some(AttemptEnd::Checkpointed), ..) => {
@@ -435,5 +454,18 @@ impl Supervised {
                 "cannot reap the task process: {error}"
             ))),
         }
+    }
+}
+
+/// Returns the situation in which a kill order reaches an attempt.
+fn killed_in(stage: Stage) -> Situation {
+    match stage {
+        Stage::Starting => Situation::KilledStarting,
+        Stage::Running => Situation::KilledRunning,
+        Stage::Suspending { .. } => Situation::KilledSuspending,
+        Stage::Stopping { .. } | Stage::Undoing { .. } => Situation::KilledStopping,
+        Stage::Suspended { .. } => Situation::KilledSuspended,
+        Stage::Resuming { .. } => Situation::KilledResuming,
+        Stage::Checkpointing => Situation::KilledCheckpointing,
     }
 }

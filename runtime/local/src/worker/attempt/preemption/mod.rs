@@ -26,6 +26,8 @@ use napreduce_engine::Order;
 use napreduce_protocol::ToTask;
 use thiserror::Error;
 
+use crate::world::{Situation, reached};
+
 /// How often SIGSTOP is sent to a process that does not stop, once a second: it may wait for a disk.
 pub(super) const STOPS_MAX: u32 = 5;
 
@@ -178,8 +180,19 @@ impl Preemption {
         let mut steps = Vec::new();
         match input {
             Input::Granted => self.granted = true,
-            Input::Ordered(order) if self.is_busy() => self.waiting.push_back(order),
-            Input::Ordered(order) => self.follow(order, page_out, &mut steps)?,
+            Input::Ordered(order) if self.is_busy() => {
+                reached(match self.stage {
+                    Stage::Starting => Situation::OrderWaited,
+                    _ => Situation::ResumedLate,
+                });
+                self.waiting.push_back(order);
+            }
+            Input::Ordered(order) => {
+                if self.granted && matches!(order, Order::Suspend { .. }) {
+                    reached(Situation::SuspendWithGrant);
+                }
+                self.follow(order, page_out, &mut steps)?;
+            }
             _ => self.advance(input, &mut steps),
         }
         while !self.is_busy()
@@ -244,10 +257,12 @@ impl Preemption {
                     saves,
                 },
             ) if epoch == ready => {
+                reached(Situation::SuspendedAtGate);
                 self.saves = saves;
                 self.stop(epoch, steps);
             }
             (Stage::Suspending { epoch }, Input::GraceOver) if !self.granted => {
+                reached(Situation::SuspendedAtWork);
                 self.saves = false;
                 self.stop(epoch, steps);
             }
@@ -259,10 +274,12 @@ impl Preemption {
                 },
                 Input::GraceOver,
             ) if self.stops >= STOPS_MAX => {
+                reached(Situation::StopGivenUp);
                 self.stage = Stage::Undoing { epoch };
                 steps.push(Step::Prefetch);
             }
             (Stage::Stopping { .. }, Input::GraceOver) => {
+                reached(Situation::StopRepeated);
                 self.stops += 1;
                 steps.push(Step::Stop);
             }
@@ -273,6 +290,7 @@ impl Preemption {
                 },
                 Input::StillRuns { descendant },
             ) => {
+                reached(Situation::DescendantRan);
                 self.obstacle = Some(descendant);
                 self.stage = Stage::Undoing { epoch };
                 steps.push(Step::Prefetch);
@@ -288,6 +306,7 @@ impl Preemption {
                 }
             }
             (Stage::Suspended { epoch }, Input::Continued) => {
+                reached(Situation::ContinuedByOthers);
                 self.stage = Stage::Stopping { epoch, again: true };
                 steps.push(Step::Stop);
             }

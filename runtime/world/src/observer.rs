@@ -1,0 +1,70 @@
+//! Passes what the live code notes to the oracles, and counts the situations that it reaches.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use napreduce_local::world::{Fact, Observer, Situation};
+
+use crate::facts::Facts;
+use crate::log::Log;
+use crate::oracles::{ExchangeOracle, GrantOracle, HoldOracle, JournalOracle};
+
+/// Observes one run.
+pub struct WorldObserver {
+    facts: Facts,
+    log: Log,
+    situations: RefCell<BTreeMap<Situation, u64>>,
+    oracles: RefCell<Oracles>,
+}
+
+struct Oracles {
+    journal: JournalOracle,
+    exchange: ExchangeOracle,
+    grants: GrantOracle,
+    holds: HoldOracle,
+}
+
+impl WorldObserver {
+    /// Creates the observer of a run.
+    pub fn new(facts: &Facts, log: &Log) -> WorldObserver {
+        WorldObserver {
+            facts: facts.clone(),
+            log: log.clone(),
+            situations: RefCell::default(),
+            oracles: RefCell::new(Oracles {
+                journal: JournalOracle::default(),
+                exchange: ExchangeOracle::default(),
+                grants: GrantOracle::default(),
+                holds: HoldOracle::new(facts),
+            }),
+        }
+    }
+
+    /// Returns how often each situation was reached.
+    pub fn situations(&self) -> BTreeMap<Situation, u64> {
+        self.situations.borrow().clone()
+    }
+}
+
+impl Observer for WorldObserver {
+    fn on_reached(&self, situation: Situation) {
+        *self.situations.borrow_mut().entry(situation).or_default() += 1;
+    }
+
+    fn on_fact(&self, fact: &Fact<'_>) {
+        let mut oracles = self.oracles.borrow_mut();
+        let mut found = vec![oracles.journal.judge(fact)];
+        // A coordinator that has lost the end of its journal decides again.
+        if !self.facts.has_forgotten() {
+            found.push(oracles.exchange.judge(fact));
+            found.push(oracles.grants.judge(fact));
+            found.push(oracles.holds.judge(fact));
+        }
+        if matches!(fact, Fact::ReplayEnds) && oracles.grants.has_grants() {
+            self.on_reached(Situation::RecoveredGranted);
+        }
+        for violation in found.into_iter().flatten() {
+            self.log.violation("oracle", violation);
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! The plan of a run: everything that is drawn before it begins, as parts with names. Each part has random numbers of
+//! its own, so that a run without some of its parts keeps the others as they were.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use napreduce_cluster::FsyncPolicy;
+use napreduce_engine::Slots;
+use napreduce_local::world::disk::FaultRates;
+use napreduce_local::world::{NetFault, SplitMix};
+use napreduce_schedulers::SchedulerName;
+
+use crate::chance::Chance;
+
+/// The most by which a wall clock jumps, in microseconds: two hours.
+const JUMP_MICROS: u64 = 2 * 3600 * 1_000_000;
+/// The most calls to the coordinator's disk until it loses its power. Some hundred are made for one job.
+const CALLS_MAX: u64 = 300;
+/// The default interval at which the journal is synced.
+const FSYNC_INTERVAL: Duration = Duration::from_millis(100);
+/// The longest time with faults. Most runs are short, so that there can be many.
+const FAULTS_MILLIS_MAX: [u64; 8] = [
+    30_000, 30_000, 30_000, 30_000, 30_000, 30_000, 60_000, 300_000,
+];
+/// Intervals of heartbeats. The default, which is the shortest one, takes most of the time of a run.
+const HEARTBEATS_MILLIS: [u64; 5] = [1_000, 1_000, 1_000, 1_000, 200];
+/// The name of the coordinator's host.
+pub const COORDINATOR: &str = "coordinator";
+/// The part whose absence leaves all processes of tasks without faults.
+const TASK_FAULTS: &str = "task-faults";
+
+/// What goes wrong beside the tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disturbance {
+    Nothing,
+    /// The coordinator's host loses its power, and its disk fails.
+    Coordinator,
+    Network,
+    Hosts,
+    NetworkAndHosts,
+}
+
+/// The plan of a run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub seed: u64,
+    pub policy: SchedulerName,
+    /// Bytes of the journal after which the coordinator writes a snapshot.
+    pub journal_bytes_max: u64,
+    pub fsync: FsyncPolicy,
+    /// The interval of heartbeats.
+    pub heartbeat: Duration,
+    /// When the faults stop.
+    pub until: Duration,
+    /// Of 1000 processes, so many have a fault.
+    pub task_faults_permille: u32,
+    pub workers: Vec<PlannedWorker>,
+    pub jobs: Vec<PlannedJob>,
+    pub commands: Vec<PlannedCommand>,
+    pub faults: Vec<PlannedFault>,
+}
+
+/// A worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedWorker {
+    pub number: u32,
+    pub slots: Slots,
+}
+
+impl PlannedWorker {
+    /// Returns the name of its host.
+    pub fn name(&self) -> String {
+        format!("worker-{}", self.number)
+    }
+}
+
+/// A job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedJob {
+    pub number: u32,
+    /// The number of its output directory, which other jobs may want, too.
+    pub output: u32,
+    /// Whether it replaces what another job has left there.
+    pub overwrites: bool,
+}
+
+/// A command of the operator, at the earliest at this time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedCommand {
+    pub number: u32,
+    pub at: Duration,
+    pub command: Command,
+}
+
+/// What the operator does, with an attempt or a job that is drawn then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    SuspendAttempt,
+    CheckpointAttempt,
+    KillAttempt,
+    ResumeAttempt,
+    SuspendJob,
+    HoldJob,
+    ResumeJob,
+    KillJob,
+}
+
+/// A fault.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedFault {
+    pub number: u32,
+    pub at: Duration,
+    pub fault: Fault,
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    Network(NetFault),
+    /// A fault of the host of this name.
+    Host(String, HostFault),
+    /// A fault of the coordinator's disk.
+    Disk(DiskFault),
+}
+
+/// Something that happens to the coordinator's disk.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DiskFault {
+    /// Its host loses its power in the call after so many others.
+    PowerLoss { calls: u64 },
+    /// So many bytes are free.
+    Full { free: u64, lasting: Duration },
+    /// Calls fail, are short, or take long.
+    Rates {
+        rates: FaultRates,
+        lasting: Duration,
+    },
+}
+
+/// Something that happens to a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostFault {
+    /// It loses its power, and has it again after this time.
+    Crash(Duration),
+    /// Nothing on it runs for this time, as on a laptop whose lid is closed.
+    Sleep(Duration),
+    /// Its wall clock jumps by so many microseconds.
+    Jump(i64),
+    /// Its daemon gets SIGTERM.
+    Terminate,
+}
+
+/// Returns the address of the coordinator's host.
+pub fn coordinator_address() -> IpAddr {
+    address(1)
+}
+
+/// Returns the address of the host of the worker of this number.
+pub fn worker_address(number: u32) -> IpAddr {
+    address(10 + number)
+}
+
+/// Returns the address of the operator's host.
+pub fn operator_address() -> IpAddr {
+    address(100)
+}
+
+/// Returns the address of the host of the client of this number.
+pub fn client_address(number: u32) -> IpAddr {
+    address(100 + number)
+}
+
+fn address(last: u32) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + last))
+}
+
+impl Plan {
+    /// Draws the plan of a seed.
+    pub fn draw(seed: u64) -> Plan {
+        let mut chance = Chance::new(seed, "plan");
+        let policies = SchedulerName::ALL;
+        let policy = *chance.pick(&policies).unwrap_or(&SchedulerName::Fifo);
+        let journal_sizes = [4 << 10, 64 << 10, 64 << 20];
+        let journal_bytes_max = *chance.pick(&journal_sizes).unwrap_or(&(64 << 20));
+        let choices = [FsyncPolicy::Always, FsyncPolicy::Interval(FSYNC_INTERVAL)];
+        let fsync = *chance.pick(&choices).unwrap_or(&FsyncPolicy::Always);
+        let heartbeat = *chance.pick(&HEARTBEATS_MILLIS).unwrap_or(&1_000);
+        let longest = *chance.pick(&FAULTS_MILLIS_MAX).unwrap_or(&30_000);
+        let until = chance.millis(10_000, longest);
+        let task_faults_permille = *chance.pick(&[0, 50, 200, 500]).unwrap_or(&0);
+        let disturbances = [
+            Disturbance::Nothing,
+            Disturbance::Coordinator,
+            Disturbance::Network,
+            Disturbance::Hosts,
+            Disturbance::NetworkAndHosts,
+        ];
+        let disturbance = *chance.pick(&disturbances).unwrap_or(&Disturbance::Nothing);
+        let mut workers = Vec::new();
+        for number in 1..=chance.count(1, 4) {
+            let slots = Slots {
+                map: chance.count(1, 3),
+                reduce: chance.count(1, 3),
+            };
+            workers.push(PlannedWorker { number, slots });
+        }
+        let mut jobs = Vec::new();
+        for number in 1..=chance.count(1, 4) {
+            let output = if chance.happens(250) {
+                chance.count(1, number)
+            } else {
+                number
+            };
+            jobs.push(PlannedJob {
+                number,
+                output,
+                overwrites: chance.happens(500),
+            });
+        }
+        let mut plan = Plan {
+            seed,
+            policy,
+            journal_bytes_max,
+            fsync,
+            heartbeat: Duration::from_millis(heartbeat),
+            until,
+            task_faults_permille,
+            workers,
+            jobs,
+            commands: Vec::new(),
+            faults: Vec::new(),
+        };
+        plan.draw_commands();
+        plan.draw_faults(disturbance);
+        plan
+    }
+
+    fn draw_commands(&mut self) {
+        let mut chance = Chance::new(self.seed, "operator");
+        let count = *chance.pick(&[0, 3, 10, 40]).unwrap_or(&0);
+        let mut at = Duration::ZERO;
+        for number in 1..=count {
+            at += chance.millis(100, 20_000);
+            if at >= self.until {
+                return;
+            }
+            let command = match chance.count(0, 11) {
+                0..=2 => Command::SuspendAttempt,
+                3 | 4 => Command::CheckpointAttempt,
+                5 => Command::KillAttempt,
+                6 | 7 => Command::ResumeAttempt,
+                8 => Command::SuspendJob,
+                9 => Command::HoldJob,
+                10 => Command::ResumeJob,
+                _ => Command::KillJob,
+            };
+            self.commands.push(PlannedCommand {
+                number,
+                at,
+                command,
+            });
+        }
+    }
+
+    fn draw_faults(&mut self, disturbance: Disturbance) {
+        if disturbance == Disturbance::Nothing {
+            return;
+        }
+        let mut chance = Chance::new(self.seed, "faults");
+        let mut numbers = SplitMix::new(chance.between(0, u64::MAX));
+        let addresses = self.addresses();
+        let mut hosts = vec![COORDINATOR.to_owned()];
+        for worker in &self.workers {
+            hosts.push(worker.name());
+        }
+        let pause_max = *chance.pick(&[3_000, 15_000, 60_000]).unwrap_or(&15_000);
+        let mut at = Duration::ZERO;
+        for number in 1.. {
+            at += chance.millis(1, pause_max);
+            if at >= self.until {
+                return;
+            }
+            let is_of_network = match disturbance {
+                Disturbance::Network => true,
+                Disturbance::Hosts | Disturbance::Coordinator | Disturbance::Nothing => false,
+                Disturbance::NetworkAndHosts => chance.happens(500),
+            };
+            let fault = if is_of_network {
+                Fault::Network(NetFault::draw(&mut numbers, &addresses))
+            } else if disturbance == Disturbance::Coordinator || chance.happens(250) {
+                draw_coordinator_fault(&mut chance)
+            } else {
+                let host = chance.pick(&hosts).cloned().unwrap_or_default();
+                Fault::Host(host, draw_host_fault(&mut chance))
+            };
+            self.faults.push(PlannedFault { number, at, fault });
+        }
+    }
+
+    /// Returns whether hosts other than the coordinator's may be cut off.
+    pub fn divides(&self) -> bool {
+        self.faults.iter().any(|planned| match &planned.fault {
+            Fault::Network(_) => true,
+            Fault::Host(name, _) => name != COORDINATOR,
+            Fault::Disk(_) => false,
+        })
+    }
+
+    /// Returns whether calls to the coordinator's disk may fail.
+    pub fn fails_disk(&self) -> bool {
+        self.faults
+            .iter()
+            .any(|planned| matches!(planned.fault, Fault::Disk(_)))
+    }
+
+    /// Returns the addresses of all hosts, with those of clients.
+    fn addresses(&self) -> Vec<IpAddr> {
+        let mut addresses = vec![coordinator_address()];
+        for worker in &self.workers {
+            addresses.push(worker_address(worker.number));
+        }
+        for job in &self.jobs {
+            addresses.push(client_address(job.number));
+        }
+        addresses.push(operator_address());
+        addresses
+    }
+
+    /// Returns the names of the parts that can be left out. One worker is needed.
+    pub fn parts(&self) -> Vec<String> {
+        let mut parts = Vec::new();
+        for fault in &self.faults {
+            parts.push(format!("fault-{}", fault.number));
+        }
+        for command in &self.commands {
+            parts.push(format!("command-{}", command.number));
+        }
+        for job in &self.jobs {
+            parts.push(format!("job-{}", job.number));
+        }
+        for worker in self.workers.iter().skip(1) {
+            parts.push(worker.name());
+        }
+        if self.task_faults_permille > 0 {
+            parts.push(TASK_FAULTS.to_owned());
+        }
+        parts
+    }
+
+    /// Leaves out all parts but those that are kept.
+    pub fn keep(&mut self, keeps: impl Fn(&str) -> bool) {
+        self.faults
+            .retain(|fault| keeps(&format!("fault-{}", fault.number)));
+        self.commands
+            .retain(|command| keeps(&format!("command-{}", command.number)));
+        self.jobs
+            .retain(|job| keeps(&format!("job-{}", job.number)));
+        self.workers
+            .retain(|worker| worker.number == 1 || keeps(&worker.name()));
+        if !keeps(TASK_FAULTS) {
+            self.task_faults_permille = 0;
+        }
+    }
+}
+
+fn draw_host_fault(chance: &mut Chance) -> HostFault {
+    match chance.count(0, 9) {
+        0..=4 => HostFault::Crash(draw_duration(chance)),
+        5 | 6 => HostFault::Sleep(draw_duration(chance)),
+        7 => HostFault::Terminate,
+        _ => {
+            let jump = chance.between(0, 2 * JUMP_MICROS);
+            HostFault::Jump(jump.cast_signed() - JUMP_MICROS.cast_signed())
+        }
+    }
+}
+
+fn draw_coordinator_fault(chance: &mut Chance) -> Fault {
+    let lasting = draw_duration(chance);
+    match chance.count(0, 9) {
+        0..=2 => Fault::Host(COORDINATOR.to_owned(), HostFault::Crash(lasting)),
+        3..=6 => Fault::Disk(DiskFault::PowerLoss {
+            calls: chance.between(0, CALLS_MAX),
+        }),
+        7 => Fault::Disk(DiskFault::Full {
+            free: chance.between(0, 4096),
+            lasting,
+        }),
+        _ => Fault::Disk(DiskFault::Rates {
+            rates: draw_rates(chance),
+            lasting,
+        }),
+    }
+}
+
+fn draw_rates(chance: &mut Chance) -> FaultRates {
+    let mut rates = FaultRates::default();
+    match chance.count(0, 3) {
+        0 => rates.errors = 0.01,
+        1 => rates.short = 0.3,
+        2 => rates.sync = chance.millis(1, 300),
+        _ => rates.stalls = (0.05, chance.millis(1, 4_000)),
+    }
+    rates
+}
+
+fn draw_duration(chance: &mut Chance) -> Duration {
+    let most = *chance.pick(&[100, 4_000, 60_000]).unwrap_or(&4_000);
+    chance.millis(1, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plan_without_parts_keeps_the_others() {
+        for seed in 0..200 {
+            let whole = Plan::draw(seed);
+            let parts = whole.parts();
+            let mut half = whole.clone();
+            let kept: Vec<&String> = parts.iter().step_by(2).collect();
+            half.keep(|part| kept.iter().any(|kept| *kept == part));
+            let left: Vec<String> = half.parts();
+            assert_eq!(left.iter().collect::<Vec<_>>(), kept);
+            for fault in &half.faults {
+                assert!(whole.faults.contains(fault));
+            }
+            for command in &half.commands {
+                assert!(whole.commands.contains(command));
+            }
+            let mut nothing = whole.clone();
+            nothing.keep(|_| false);
+            assert_eq!(nothing.parts(), Vec::<String>::new());
+            assert_eq!(nothing.workers, whole.workers[..1]);
+        }
+    }
+}
