@@ -79,12 +79,30 @@ pub enum RunError {
     Io(#[from] io::Error),
 }
 
+/// Creates the directory of a run. Its path is in the journal, in which bytes are decimal numbers: its length there is the
+/// same for every name that differs in digits only.
+fn run_directory() -> io::Result<TempDir> {
+    let mut number = 0;
+    loop {
+        let name = format!("nap-world-{:010}-{number:04}", std::process::id());
+        let created = tempfile::Builder::new()
+            .prefix(&name)
+            .rand_bytes(0)
+            .tempdir();
+        match created {
+            // A run that was killed has left it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            created => return created,
+        }
+    }
+}
+
 /// Makes a run.
 ///
 /// # Errors
 /// Fails if it cannot be prepared; violations are no errors.
 pub fn run(settings: RunSettings) -> Result<RunReport, RunError> {
-    let directory = TempDir::new()?;
+    let directory = run_directory()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)

@@ -177,7 +177,7 @@ impl Journal {
 
     /// Creates the file of a generation. It continues the file whose last frame has the checksum `follows`.
     fn begin_file(&mut self, generation: u64, follows: Option<u32>) -> Result<(), JournalError> {
-        self.header.follows = follows;
+        self.header.follows = follows.map(digits_of);
         let path = journal_path(&self.directory, generation);
         self.file = JournalFile::create(&*self.disk, &path, &self.header, self.fsync)?;
         self.generation = generation;
@@ -241,7 +241,7 @@ fn open_generation(
     recovered.remarks.extend(generations.loss(&path, last));
     let header = Header {
         version: JOURNAL_VERSION,
-        follows: chain.sum(),
+        follows: chain.sum().map(digits_of),
         ..chain.header.unwrap_or_else(|| fresh.clone())
     };
     Ok(Opened {
@@ -287,8 +287,8 @@ impl FileChain {
                 what: "the file belongs to another journal".to_owned(),
             });
         }
-        if let (Some(last), Some(follows)) = (&self.last, header.follows)
-            && last.sum != follows
+        if let (Some(last), Some(follows)) = (&self.last, &header.follows)
+            && digits_of(last.sum) != *follows
         {
             return Err(JournalError::Damaged {
                 path: last.path.clone(),
@@ -399,6 +399,11 @@ pub(super) fn empty_before_successor(path: &Path) -> JournalError {
         offset: 0,
         what: "the file is empty, but a later file continues it".to_owned(),
     }
+}
+
+/// Returns the digits by which a header names the last frame of the file before.
+fn digits_of(sum: u32) -> String {
+    format!("{sum:08x}")
 }
 
 pub(super) fn journal_path(directory: &Path, generation: u64) -> PathBuf {

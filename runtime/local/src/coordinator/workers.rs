@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use napreduce_engine::{AttemptId, Event, FailureClass, JobId, Report, Time, WorkerId};
+use napreduce_engine::{
+    AttemptId, AttemptState, Event, FailureClass, JobId, Report, Time, WorkerId,
+};
 use napreduce_protocol::{AttemptProgress, WorkerNews, WorkerReport};
 
 use super::Coordinator;
@@ -129,24 +131,24 @@ impl Coordinator {
             bytes_total,
         } in progress
         {
-            let known = self.state.view().attempt(attempt);
-            let news = known.is_some_and(|known| {
-                known.worker() == worker
-                    && (known.bytes_done(), known.bytes_total()) != (bytes_done, bytes_total)
-            });
-            if news {
+            let Some(known) = self.state.view().attempt(attempt) else {
+                continue;
+            };
+            // A heartbeat may overtake the report that the attempt has started, which is sent again after a restart of the
+            // coordinator.
+            let has_started = known.state() != AttemptState::Launching;
+            let is_new = (known.bytes_done(), known.bytes_total()) != (bytes_done, bytes_total);
+            if known.worker() == worker && has_started && is_new {
                 let report = Report::Progressed {
                     bytes_done,
                     bytes_total,
                 };
-                self.add_to_batch(
-                    [Event::Reported {
-                        worker,
-                        attempt,
-                        report,
-                    }],
-                    Vec::new(),
-                );
+                let event = Event::Reported {
+                    worker,
+                    attempt,
+                    report,
+                };
+                self.add_to_batch([event], Vec::new());
             }
         }
     }

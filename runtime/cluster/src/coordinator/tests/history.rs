@@ -272,8 +272,8 @@ fn forget_settling(directory: &Path) {
     let mut at = 0;
     while at < bytes.len() {
         let length = bytes[at..at + 4].try_into().expect("four bytes");
-        // Every frame but the first contains the checksum of the one before, too.
-        let head = if at == 0 { 8 } else { 12 };
+        // Every frame but the first is chained to the one before.
+        let head = if at == 0 { 8 } else { 20 };
         let behind = at + head + u32::from_le_bytes(length) as usize;
         if String::from_utf8_lossy(&bytes[at..behind]).contains("\"Settled\"") {
             bytes.truncate(at);
