@@ -84,7 +84,13 @@ impl Facts {
 
     /// Notes that a process of this attempt was started; returns whether it is the first one.
     pub fn note_start(&self, attempt: AttemptId) -> bool {
-        lock(&self.shared).started.insert(attempt)
+        let mut facts = lock(&self.shared);
+        let last = facts.forgot.last();
+        if last.is_some_and(|at| at.elapsed() <= SYNCED_WITHIN) {
+            // Its order may have been on its way when the coordinator forgot it.
+            return !facts.started.contains(&attempt);
+        }
+        facts.started.insert(attempt)
     }
 
     /// Notes that a worker's host lost its power.

@@ -64,6 +64,7 @@ impl Operator {
                     facts,
                     log,
                     until,
+                    last: None,
                 };
                 shift.run().await;
             }
@@ -81,6 +82,16 @@ struct Shift {
     facts: Facts,
     log: Log,
     until: Instant,
+    /// The attempt of the last command.
+    last: Option<AttemptId>,
+}
+
+/// What the operator does after a suspend.
+enum After {
+    /// Waits until it is done, and expects the attempt to stay suspended.
+    Wait,
+    /// Goes on with the next command.
+    GoOn,
 }
 
 impl Shift {
@@ -135,12 +146,16 @@ impl Shift {
                 | Command::ResumeAttempt
         );
         if is_of_attempt {
-            let live = self.live().await?;
-            let Some(attempt) = chance.pick(&live).map(|live| live.attempt) else {
+            let Some(attempt) = self.pick_attempt(&mut chance).await? else {
                 return Ok(());
             };
+            let after = if chance.happens(500) {
+                After::Wait
+            } else {
+                After::GoOn
+            };
             return match planned.command {
-                Command::SuspendAttempt => self.suspend(attempt).await,
+                Command::SuspendAttempt => self.suspend(attempt, after).await,
                 Command::CheckpointAttempt => self.command(attempt, TaskCommand::Checkpoint).await,
                 Command::KillAttempt => self.command(attempt, TaskCommand::Kill).await,
                 _ => self.command(attempt, TaskCommand::Resume).await,
@@ -158,6 +173,22 @@ impl Shift {
         }
     }
 
+    /// Draws a live attempt, more often than not that of the last command.
+    async fn pick_attempt(
+        &mut self,
+        chance: &mut Chance,
+    ) -> Result<Option<AttemptId>, ClientError> {
+        let live = self.live().await?;
+        let last = live
+            .iter()
+            .map(|live| live.attempt)
+            .find(|attempt| Some(*attempt) == self.last);
+        if last.is_none() || chance.happens(400) {
+            self.last = chance.pick(&live).map(|live| live.attempt);
+        }
+        Ok(self.last)
+    }
+
     /// Gives a command other than a suspend to an attempt.
     async fn command(
         &mut self,
@@ -172,12 +203,15 @@ impl Shift {
         Ok(())
     }
 
-    /// Suspends an attempt, and notes when that is done.
-    async fn suspend(&mut self, attempt: AttemptId) -> Result<(), ClientError> {
+    /// Suspends an attempt, and notes when that is done if it waits for it.
+    async fn suspend(&mut self, attempt: AttemptId, after: After) -> Result<(), ClientError> {
         let command = TaskCommand::Suspend;
         self.log
             .event("operator", format_args!("{command} {attempt}"));
         self.client.ask(task_command(attempt, command)).await?;
+        if matches!(after, After::GoOn) {
+            return Ok(());
+        }
         for _ in 0..LOOKS_MAX {
             sleep(LOOK_PAUSE).await;
             let asked = GetOutcomes {

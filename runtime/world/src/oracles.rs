@@ -1,6 +1,6 @@
 //! Oracles that judge each step of the live code. Each returns a violation as soon as a step breaks its rule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{AttemptId, Order, Report, TaskId, WorkerId};
 use napreduce_local::world::Fact;
@@ -147,6 +147,8 @@ pub struct GrantOracle {
     granted: BTreeMap<TaskId, (AttemptId, WorkerId)>,
     /// The order of each grant.
     orders: BTreeMap<AttemptId, u64>,
+    /// Attempts whose end is known.
+    ended: BTreeSet<AttemptId>,
 }
 
 impl GrantOracle {
@@ -187,6 +189,10 @@ impl GrantOracle {
             }
             return Some(format!("{attempt} is granted the commit twice"));
         }
+        if self.ended.contains(&attempt) {
+            // It saved its work instead; the order was decided before that was known.
+            return None;
+        }
         let earlier = self.granted.insert(attempt.task, (attempt, worker));
         let (earlier, _) = earlier?;
         Some(format!(
@@ -204,6 +210,7 @@ impl GrantOracle {
             } => attempt,
             _ => return,
         };
+        self.ended.insert(*ended);
         if let Some((holder, _)) = self.granted.get(&ended.task)
             && holder == ended
         {

@@ -24,6 +24,8 @@ const FAULTS_MILLIS_MAX: [u64; 8] = [
 ];
 /// Intervals of heartbeats. The default, which is the shortest one, takes most of the time of a run.
 const HEARTBEATS_MILLIS: [u64; 5] = [1_000, 1_000, 1_000, 1_000, 200];
+/// The longest pause between two commands of a series.
+const COMMAND_PAUSES_MILLIS_MAX: [u64; 3] = [20, 200, 2_000];
 /// The name of the coordinator's host.
 pub const COORDINATOR: &str = "coordinator";
 /// The part whose absence leaves all processes of tasks without faults.
@@ -235,25 +237,24 @@ impl Plan {
         plan
     }
 
+    /// Draws commands in series, at any time while there are faults. Within a series a command often finds the effect of
+    /// the one before.
     fn draw_commands(&mut self) {
         let mut chance = Chance::new(self.seed, "operator");
-        let count = *chance.pick(&[0, 3, 10, 40]).unwrap_or(&0);
-        let mut at = Duration::ZERO;
-        for number in 1..=count {
-            at += chance.millis(100, 20_000);
-            if at >= self.until {
-                return;
+        let mut drawn = Vec::new();
+        let until_millis = u64::try_from(self.until.as_millis()).unwrap_or(u64::MAX);
+        for _ in 0..*chance.pick(&[0, 4, 16]).unwrap_or(&0) {
+            let mut at = chance.millis(0, until_millis);
+            let pause_max = *chance.pick(&COMMAND_PAUSES_MILLIS_MAX).unwrap_or(&500);
+            for _ in 0..chance.count(1, 6) {
+                drawn.push((at, draw_command(&mut chance)));
+                at += chance.millis(1, pause_max);
             }
-            let command = match chance.count(0, 11) {
-                0..=2 => Command::SuspendAttempt,
-                3 | 4 => Command::CheckpointAttempt,
-                5 => Command::KillAttempt,
-                6 | 7 => Command::ResumeAttempt,
-                8 => Command::SuspendJob,
-                9 => Command::HoldJob,
-                10 => Command::ResumeJob,
-                _ => Command::KillJob,
-            };
+        }
+        drawn.sort_by_key(|(at, _)| *at);
+        let mut number = 0;
+        for (at, command) in drawn {
+            number += 1;
             self.commands.push(PlannedCommand {
                 number,
                 at,
@@ -360,6 +361,19 @@ impl Plan {
         if !keeps(TASK_FAULTS) {
             self.task_faults_permille = 0;
         }
+    }
+}
+
+fn draw_command(chance: &mut Chance) -> Command {
+    match chance.count(0, 19) {
+        0..=5 => Command::SuspendAttempt,
+        6..=8 => Command::CheckpointAttempt,
+        9 | 10 => Command::KillAttempt,
+        11..=14 => Command::ResumeAttempt,
+        15 => Command::SuspendJob,
+        16 => Command::HoldJob,
+        17 | 18 => Command::ResumeJob,
+        _ => Command::KillJob,
     }
 }
 

@@ -67,7 +67,7 @@ impl SimJob {
             serde_json::to_vec(&parameters).expect("numbers, which JSON can represent");
         SimJob {
             parameters,
-            submitted: chance.millis(0, 20_000),
+            submitted: chance.millis(0, 8_000),
             plan,
         }
     }
