@@ -252,9 +252,7 @@ impl Plan {
             }
         }
         drawn.sort_by_key(|(at, _)| *at);
-        let mut number = 0;
-        for (at, command) in drawn {
-            number += 1;
+        for (number, (at, command)) in (1..).zip(drawn) {
             self.commands.push(PlannedCommand {
                 number,
                 at,
