@@ -62,16 +62,20 @@ impl SimClient {
             self.facts.note_forgotten_job(self.job.parameters.number);
             return self.log.event(self.name(), "may be forgotten");
         }
-        match ended {
-            Ok(Ok((job, end))) => self.check(job, end),
+        let Ok(answer) = ended else {
+            return self.log.violation(self.name(), "does not end");
+        };
+        match answer {
+            Ok((job, end)) => self.check(job, end),
             // Another job has the output directory, or has left something there.
-            Ok(Err(ClientError::Refused { reason, .. })) if self.shares_output => self
-                .log
-                .event(self.name(), format_args!("is refused: {reason}")),
-            Ok(Err(error)) => self
-                .log
-                .violation(self.name(), format_args!("fails: {error}")),
-            Err(_) => self.log.violation(self.name(), "does not end"),
+            Err(ClientError::Refused { reason, .. }) if self.shares_output => {
+                let what = format_args!("is refused: {reason}");
+                self.log.event(self.name(), what);
+            }
+            Err(error) => {
+                let what = format_args!("fails: {error}");
+                self.log.violation(self.name(), what);
+            }
         }
     }
 

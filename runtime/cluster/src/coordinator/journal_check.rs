@@ -24,7 +24,7 @@ pub struct JournalCheck {
     pub remarks: Vec<String>,
     /// The first damage: the error with which a coordinator would not start, or the loss that it would report.
     pub damage: Option<String>,
-    /// What is lost after the damage.
+    /// The entries and jobs behind the damage, which a coordinator would lose.
     pub lost: JournalLoss,
 }
 
@@ -43,7 +43,7 @@ pub struct JournalFileCheck {
     pub is_whole: bool,
 }
 
-/// What a coordinator would continue from.
+/// The state from which a coordinator would continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalContent {
     /// The last scheduler.
@@ -64,7 +64,7 @@ pub struct JournalContent {
     pub jobs: Vec<JobSummary>,
 }
 
-/// What the entries after a damage contain. More may be lost: the damaged entries cannot be read.
+/// The readable entries behind the damage. The damaged entries cannot be read, so more may be lost.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JournalLoss {
     /// The number of readable entries after the damage.

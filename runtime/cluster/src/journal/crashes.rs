@@ -408,9 +408,9 @@ fn count_syncs(steps: &[Step]) -> (usize, usize) {
 #[test]
 fn forgotten_sync_is_found() {
     // Those that may be forgotten: at the start, each of two syncs of the directory; that of each new file's header; and
-    // that of an append right before a compaction, which syncs the file again. In a compaction that stops the loop, that
-    // of the directory with the snapshot is missed only if the file before ends in a torn mark: the seeds draw this for
-    // one of two.
+    // that of an append right before a compaction, which syncs the file again. A compaction that stops the loop also
+    // syncs the directory of its snapshot. The test misses this sync only if the file before ends in a torn mark, which
+    // the seeds draw for one of two.
     assert_eq!(LIVES.map(count_syncs), [(7, 3), (15, 6), (22, 9)]);
 }
 
@@ -489,7 +489,7 @@ fn is_injected(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Other || code == Some(libc::EIO) || code == Some(libc::ENOSPC)
 }
 
-/// What a failed sync should have written is visible until the machine loses power.
+/// After a failed sync, processes still see the entries; a power loss removes them.
 #[test]
 fn entries_before_failed_sync_survive_with_later_ones() {
     for seed in 0..50 {

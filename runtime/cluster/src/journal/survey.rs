@@ -51,7 +51,8 @@ pub(crate) struct SurveyedFile {
     pub(crate) is_whole: bool,
 }
 
-/// Reads a journal without changing it: another process may be writing to it. `None` if there is none.
+/// Reads a journal without changing it, because another process may be writing to it. Returns `None` if the directory has no
+/// journal.
 pub(crate) fn survey(disk: &dyn Disk, directory: &Path) -> Result<Option<Survey>, JournalError> {
     if !disk.is_directory(directory) {
         return Ok(None);

@@ -274,7 +274,7 @@ fn partitioned_worker_is_lost_and_returns() {
     });
 }
 
-/// The name is free when the coordinator counts the predecessor as lost, whose connection nobody has closed.
+/// Nobody has closed the connection of the predecessor, so its name is free only when the coordinator counts it as lost.
 #[test]
 fn worker_back_after_power_loss_gets_its_name_again() {
     simulate(async {

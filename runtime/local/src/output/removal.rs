@@ -30,7 +30,7 @@ pub(super) fn remove_retired(storage: &Storage, submission: u128) -> Result<(), 
         let share = share_of(segments.len(), FILES_MIN);
         in_shares(&segments, share, |files| {
             for file in files {
-                // What is left is removed with the directory.
+                // `remove_tree` below removes the file if this fails.
                 let _ = storage.remove_file(file);
             }
         });

@@ -1,5 +1,5 @@
-//! What a simulation learns from the live code: situations that its runs reach, and facts for its oracles. Without the
-//! feature `simulated`, nothing is kept.
+//! The live code notes here the situations that it reaches, and facts for the oracles of a simulation. Without the feature
+//! `simulated`, the notes do nothing.
 
 #[cfg(feature = "simulated")]
 use std::cell::RefCell;

@@ -69,7 +69,7 @@ pub struct FaultRates {
     pub pages_in_any_order: bool,
 }
 
-/// What a power loss leaves of a file, or may leave.
+/// The content of a file that a power loss leaves, or may leave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survivors {
     /// The numbers of the pages whose unsynced content is kept; the others have the content of the last sync, or zeros.
@@ -105,7 +105,7 @@ struct State {
     ticks: i64,
 }
 
-/// What a simulation does when the machine has made its last call.
+/// The function that a simulation calls after the last call of the machine.
 struct Reaction(Box<dyn FnOnce() + Send>);
 
 impl Debug for Reaction {
@@ -198,8 +198,8 @@ impl SimDisk {
         }
     }
 
-    /// Returns this disk as another machine sees it that shares it: that machine sees what processes here see, and none
-    /// of the faults.
+    /// Returns this disk for another machine that shares it. That machine sees the same content as the processes here, and
+    /// its calls do not fail.
     #[must_use]
     pub fn shared(&self) -> SimDisk {
         SimDisk {
