@@ -1,14 +1,14 @@
 //! A coordinator and three workers as processes, each behind a proxy that can fail.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use napreduce_tests::{Folder, program, run};
+use napreduce_tests::{Folder, free_address, program, run};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -353,13 +353,6 @@ fn start_coordinator(directory: &Path, logs: &Path, address: SocketAddr) -> Chil
     // Small, so that the runs include snapshots.
     command.args(["--journal-bytes-max", "64KiB"]);
     spawn(command, &logs.join("coordinator.log"))
-}
-
-/// Returns a free address. A daemon takes it next and keeps it over restarts.
-fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .and_then(|any| any.local_addr())
-        .expect("a free port")
 }
 
 fn spawn(mut command: Command, log: &Path) -> Child {

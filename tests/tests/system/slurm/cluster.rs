@@ -2,13 +2,12 @@
 //! preempts the other.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use napreduce_tests::{Folder, run, wait_until};
+use napreduce_tests::{Folder, free_address, run, wait_until};
 
 /// Seconds between SIGTERM and SIGKILL.
 const KILL_WAIT: u32 = 30;
@@ -167,15 +166,10 @@ impl Drop for Slurm {
     }
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
-}
-
 fn configuration(root: &Path, host: &str) -> String {
     let at = root.display();
-    let controller = free_port();
-    let node = free_port();
+    let controller = free_address().port();
+    let node = free_address().port();
     format!(
         "ClusterName=nap
 SlurmctldHost={host}(127.0.0.1)

@@ -1,13 +1,13 @@
 //! The Spark master of `NAPREDUCE_SPARK_MASTER`: local, a cluster, or a standalone master and worker that end
 //! with this process.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use napreduce_tests::Process;
+use napreduce_tests::{Process, free_address};
 
 /// Two Java servers on a busy machine need a long time.
 const START_MAX: Duration = Duration::from_secs(240);
@@ -63,10 +63,7 @@ fn start(python: &str) -> Standalone {
         .expect("a path")
         .trim()
         .to_owned();
-    let port = TcpListener::bind("127.0.0.1:0")
-        .and_then(|free| free.local_addr())
-        .expect("a port")
-        .port();
+    let port = free_address().port();
     let address = format!("127.0.0.1:{port}");
     let master = format!("spark://127.0.0.1:{port}");
     // Standard input closes when this process ends, and then both servers end; the worker ends its executors.
