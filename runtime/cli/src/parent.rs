@@ -2,6 +2,7 @@
 //! with the dashboard. They receive SIGINT, as from Ctrl-C, and end at once.
 
 use anyhow::{Context, Result, bail};
+use napreduce_local::process::end_at_interrupt;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 /// Contains the PID of the process that this one ends with.
@@ -22,7 +23,8 @@ pub fn end_with_parent() -> Result<()> {
         .to_str()
         .and_then(|text| text.parse().ok())
         .and_then(Pid::from_raw);
-    // SIGINT ends this process even if its user started the parent with SIGINT ignored.
+    // The user may have started the parent with SIGINT ignored, for example by `&` in a script.
+    end_at_interrupt().context("cannot handle SIGINT")?;
     set_parent_process_death_signal(Some(Signal::INT))
         .context("cannot watch the parent process")?;
     // It may have ended before the kernel was asked.

@@ -1,10 +1,12 @@
 //! `nap demo`: what it shows, and that nothing is left of it.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use napreduce_tests::{Folder, is_ignored, program, run, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -147,6 +149,41 @@ fn killed_demo_leaves_no_process() {
     wait_until("the end of its cluster", || {
         processes_in(folder.root()).is_empty()
     });
+}
+
+/// A shell that ignores SIGINT, as under `&` in a script, starts the job and is killed while the job waits for a
+/// coordinator that never answers.
+#[test]
+fn job_ends_with_its_parent_even_if_sigint_is_ignored() {
+    let folder = Folder::new();
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = silent.local_addr().expect("an address").to_string();
+    let input = folder.write("input", "word\n");
+    let secret = folder.write("secret", "ab".repeat(32));
+    fs::set_permissions(&secret, Permissions::from_mode(0o600)).expect("it is ours");
+    let script = r#"trap "" INT; export NAPREDUCE_UP_PROCESS=$$; "$@" & wait"#;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh"]);
+    shell
+        .arg(program("nap").get_program())
+        .arg("demo-job")
+        .arg(&input)
+        .args(["--pause", "0", "--cluster", &address, "--secret-file"])
+        .arg(&secret)
+        .arg("--output")
+        .arg(folder.path("output"));
+    let mut shell = shell.spawn().expect("it starts");
+    let connected = silent.accept();
+    assert!(!processes_in(folder.root()).is_empty(), "the job runs");
+    shell.kill().expect("it runs");
+    shell.wait().expect("a child of this test");
+    let began = Instant::now();
+    wait_until("the end of the job", || {
+        processes_in(folder.root()).is_empty()
+    });
+    drop(connected);
+    // A client waits for its coordinator for a minute.
+    assert!(began.elapsed() < Duration::from_secs(30), "it gave up");
 }
 
 #[test]

@@ -164,6 +164,24 @@ pub fn survive_file_size_limit() -> io::Result<()> {
 
 extern "C" fn on_file_size_limit(_signal: libc::c_int) {}
 
+/// Lets SIGINT end this program, unless a handler is installed, even if the program that started it ignores SIGINT.
+///
+/// # Errors
+/// Fails if the kernel refuses to change the action.
+pub fn end_at_interrupt() -> io::Result<()> {
+    if !is_ignored(libc::SIGINT)? {
+        return Ok(());
+    }
+    let mut action = current_action(libc::SIGINT)?;
+    action.sa_sigaction = libc::SIG_DFL;
+    // SAFETY: the action was returned by sigaction, with the default in place of "ignore"; the pointer for the old action
+    // may be null.
+    if unsafe { libc::sigaction(libc::SIGINT, &action, std::ptr::null_mut()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Returns whether this program ignores a signal. One that is ignored from the start must stay ignored: its user
 /// asked for that, for example by `nohup`, which ignores SIGHUP, or by `&` in a script, which ignores SIGINT.
 pub fn is_ignored(signal: i32) -> io::Result<bool> {

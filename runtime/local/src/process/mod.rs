@@ -26,7 +26,7 @@ pub use control_groups::{ControlGroup, ControlGroups, OutOfMemory};
 pub use exit::describe_exit;
 pub(crate) use identity::host;
 pub use identity::{Life, ProcessIdentity};
-pub use interrupts::{Interrupts, is_ignored, survive_file_size_limit};
+pub use interrupts::{Interrupts, end_at_interrupt, is_ignored, survive_file_size_limit};
 pub use kernel::check_kernel;
 pub use launch::{Executable, Launch, TaskOutput, Variable};
 pub use limits::{descriptors_max, raise_descriptors};
