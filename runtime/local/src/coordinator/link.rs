@@ -364,9 +364,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn worker_with_orders_that_the_journal_lost_cannot_resume() {
-        let mut link = Link::new(Identity {
+    fn link() -> Link {
+        Link::new(Identity {
             name: "w".to_owned(),
             incarnation: 1,
             slots: Slots { map: 1, reduce: 1 },
@@ -376,11 +375,19 @@ mod tests {
             directory: "/w".into(),
             architecture: String::new(),
             isolation: String::new(),
-        });
-        let forget = |number| ToWorker::Forget {
+        })
+    }
+
+    fn forget(number: u64) -> ToWorker {
+        ToWorker::Forget {
             number,
             job: JobId(1),
-        };
+        }
+    }
+
+    #[test]
+    fn worker_with_orders_that_the_journal_lost_cannot_resume() {
+        let mut link = link();
         link.tell(forget);
         link.note_recovered();
         link.tell(forget);
@@ -395,5 +402,24 @@ mod tests {
         };
         link.connect(caller, 1, forget(0));
         assert!(link.can_resume_after(2));
+    }
+
+    /// It acknowledges reports, which may be in a batch that is not journaled yet.
+    #[test]
+    fn welcome_waits_for_the_flush_and_comes_before_orders() {
+        let mut link = link();
+        link.tell(forget);
+        let (messages, mut sent) = tokio::sync::mpsc::unbounded_channel();
+        let caller = Caller {
+            connection: 1,
+            messages,
+            heard: LastHeard::now(),
+        };
+        let welcome = ToWorker::Received { through: 7 };
+        link.connect(caller, 0, welcome.clone());
+        assert!(sent.is_empty());
+        link.flush();
+        assert_eq!(sent.try_recv(), Ok(welcome));
+        assert_eq!(sent.try_recv(), Ok(forget(1)));
     }
 }
