@@ -204,9 +204,9 @@ fn repair_text(place: &str, copy: &str, check: &JournalCheck, screen: &Screen) -
     let mut text = content_text(place, check, screen);
     let kept = match &check.content {
         Some(content) => format!(
-            "{} entries and {} unfinished jobs",
-            content.entries,
-            content.jobs.len()
+            "{} and {}",
+            counted(content.entries, "entry", "entries"),
+            unfinished_jobs(content)
         ),
         None => {
             "no entries and no jobs; new jobs are numbered after those in the history".to_owned()
@@ -235,7 +235,8 @@ fn content_text(place: &str, check: &JournalCheck, screen: &Screen) -> String {
         let name = file.path.file_name().unwrap_or_default().display();
         let mut line = format!("file       {name}: {} bytes", file.bytes);
         if file.entries > 0 {
-            line.push_str(&format!(", {} entries", file.entries));
+            let entries = counted(file.entries, "entry", "entries");
+            line.push_str(&format!(", {entries}"));
         }
         if let Some(version) = file.version {
             line.push_str(&format!(", version {version}"));
@@ -271,21 +272,30 @@ fn kept_text(content: &JournalContent, screen: &Screen) -> String {
         None => String::new(),
     };
     format!(
-        "begun      {}{first}, last written {}\nscheduler  {}\nholds      {before}{} entries: \
-         {} workers, {} unfinished jobs\n",
+        "begun      {}{first}, last written {}\nscheduler  {}\nholds      {before}{}: {}, {}\n",
         screen.moment(content.begun_millis),
         screen.moment(content.last_millis),
         content.scheduler,
-        content.entries,
-        content.workers,
-        content.jobs.len()
+        counted(content.entries, "entry", "entries"),
+        counted(content.workers, "worker", "workers"),
+        unfinished_jobs(content)
     )
+}
+
+fn unfinished_jobs(content: &JournalContent) -> String {
+    counted(content.jobs.len(), "unfinished job", "unfinished jobs")
+}
+
+/// Returns a number with its noun, for example `1 entry` or `12 entries`.
+fn counted(count: usize, one: &str, several: &str) -> String {
+    let noun = if count == 1 { one } else { several };
+    format!("{count} {noun}")
 }
 
 fn lost_text(lost: &JournalLoss) -> String {
     let mut text = format!(
-        "lost       the damaged entries and {} readable ones after them\n",
-        lost.entries
+        "lost       the damaged entries and {} after them\n",
+        counted(lost.entries, "readable one", "readable ones")
     );
     for job in &lost.jobs {
         text.push_str(&format!(
@@ -349,7 +359,7 @@ mod tests {
             "journal    /srv/nap/coordinator\n\
              file       journal-00000003.log: 4000 bytes, 12 entries, version 11\n\
              begun      2026-09-21T14:13:20Z, first entry 2026-09-21T14:13:50Z, last written 2026-09-21T14:14:20Z\n\
-             scheduler  fair\nholds      a snapshot and 12 entries: 2 workers, 1 unfinished jobs\n\
+             scheduler  fair\nholds      a snapshot and 12 entries: 2 workers, 1 unfinished job\n\
              remark     journal-00000003.log ends inside an entry\na coordinator can continue from it"
         );
         assert!(
@@ -384,7 +394,7 @@ mod tests {
             "lost       the damaged entries and 3 readable ones after them\n",
             "lost       job_0009 (wordcount, of ada): it was accepted after the damage; its output is /data/out\n",
             "lost       the end of job_0007: a coordinator would end it again, as killed; its output stays\n",
-            "copy       /srv/copy: 12 entries and 1 unfinished jobs\n",
+            "copy       /srv/copy: 12 entries and 1 unfinished job\n",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
