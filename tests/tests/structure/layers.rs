@@ -139,6 +139,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("tests", &["napreduce"]),
+    ("tests/dependencies", &[]),
 ];
 
 /// Exempt crates: fuzz targets use internals of the code under test, and the crates outside the workspace

@@ -271,12 +271,25 @@ fn padding_before(file: &mut StoredFile, end: u64) -> Result<u64, ReadError> {
         let length = start.min(PADDING_BYTES) / 4 * 4;
         let mut bytes = vec![0; length as usize];
         file.read_exact_at(&mut bytes, start - length)?;
-        let zeros = 4 * bytes.rchunks(4).take_while(|four| **four == [0; 4]).count() as u64;
+        let zeros = zeros_at_end(&bytes) as u64;
         start -= zeros;
         if zeros < length || length == 0 {
             return Ok(end - start);
         }
     }
+}
+
+/// Returns the number of zeros at the end, in multiples of four. Compares many bytes at a time while all are zero.
+fn zeros_at_end(bytes: &[u8]) -> usize {
+    let zeros = [0; 512];
+    let mut end = bytes.len();
+    while bytes[..end].ends_with(&zeros) {
+        end -= zeros.len();
+    }
+    while bytes[..end].ends_with(&[0; 4]) {
+        end -= 4;
+    }
+    bytes.len() - end
 }
 
 fn is_footer(footer: &[u8]) -> bool {

@@ -84,7 +84,9 @@ impl Bits {
 
     fn read_more(&mut self) -> Result<bool, ReadError> {
         let filled = self.bytes.len();
-        self.bytes.resize(filled + READ_BYTES, 0);
+        let unread = self.file.length().saturating_sub(self.file.position());
+        let wanted = unread.min(READ_BYTES as u64);
+        self.bytes.resize(filled + wanted as usize, 0);
         let read = self.file.read(&mut self.bytes[filled..]);
         self.bytes
             .truncate(filled + read.as_ref().map_or(0, |read| *read));

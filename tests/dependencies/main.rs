@@ -1,0 +1,3 @@
+//! Empty: only the features of the dependencies matter.
+
+fn main() {}
