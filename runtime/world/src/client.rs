@@ -8,10 +8,13 @@ use napreduce_engine::{JobId, TaskId};
 use napreduce_local::world::World;
 use napreduce_protocol::requests::ListJobs;
 use napreduce_protocol::{Counter, JobEnd, JobReport};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::facts::Facts;
 use crate::log::Log;
+use crate::plan::Moment;
+use crate::reactions::{Reached, Subject};
 use crate::workload::SimJob;
 
 /// Power losses of workers' hosts after which a task may fail.
@@ -50,6 +53,7 @@ pub struct SimClient {
     pub by: Instant,
     /// Whether another job wants the same output directory.
     pub shares_output: bool,
+    pub moments: UnboundedSender<Reached>,
 }
 
 impl SimClient {
@@ -104,7 +108,13 @@ impl SimClient {
             program: Some(self.program.clone()),
             ..SubmitOptions::default()
         };
+        let submission = Reached {
+            moment: Moment::Submission,
+            subject: Subject::Client(self.job.parameters.number),
+        };
         loop {
+            // Nobody waits for it after the faults.
+            let _ = self.moments.send(submission);
             let error = match client.submit(self.job.plan.clone(), &options).await {
                 Ok(job) => return Ok(job),
                 Err(error @ ClientError::Refused { .. }) if !self.may_be_refused() => {

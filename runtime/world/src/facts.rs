@@ -28,6 +28,8 @@ struct SharedFacts {
     granted: BTreeMap<TaskId, (AttemptId, Exists)>,
     /// Attempts that an operator suspended.
     held: BTreeSet<AttemptId>,
+    /// How many times each attempt was allowed to run again.
+    releases: BTreeMap<AttemptId, u32>,
     /// Jobs that an operator paused, and since when no launch can be under way.
     paused: BTreeMap<JobId, Instant>,
     /// Jobs that an operator wanted to kill.
@@ -129,14 +131,25 @@ impl Facts {
         }
     }
 
-    /// Notes that an operator's suspend of this attempt was carried out.
-    pub fn hold(&self, attempt: AttemptId) {
-        lock(&self.shared).held.insert(attempt);
+    /// Notes that an operator's suspend of this attempt was carried out, unless it was allowed to run again since there
+    /// were so many `releases` of it.
+    pub fn hold(&self, attempt: AttemptId, releases: u32) {
+        if self.releases_of(attempt) == releases {
+            lock(&self.shared).held.insert(attempt);
+        }
     }
 
     /// Notes that this attempt may run again.
     pub fn release(&self, attempt: AttemptId) {
-        lock(&self.shared).held.remove(&attempt);
+        let mut facts = lock(&self.shared);
+        facts.held.remove(&attempt);
+        *facts.releases.entry(attempt).or_default() += 1;
+    }
+
+    /// Returns how many times this attempt was allowed to run again.
+    pub fn releases_of(&self, attempt: AttemptId) -> u32 {
+        let facts = lock(&self.shared);
+        facts.releases.get(&attempt).copied().unwrap_or_default()
     }
 
     /// Returns whether an operator's suspend of this attempt is in force.

@@ -13,6 +13,7 @@ use crate::log::Log;
 use crate::plan::{DiskFault, Fault, HostFault, PlannedFault};
 
 /// A host that may suffer faults.
+#[derive(Debug, Clone)]
 pub struct Target {
     pub name: String,
     pub faults: UnboundedSender<HostFault>,

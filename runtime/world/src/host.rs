@@ -10,7 +10,7 @@ use napreduce_cluster::{
     ClusterDirectory, ClusterPlace, CoordinatorConfiguration, FsyncPolicy, StartProcesses,
     WorkerConfiguration, WorkerError, coordinator_daemon, worker_daemon,
 };
-use napreduce_engine::Slots;
+use napreduce_engine::{Slots, SpeculationSettings};
 use napreduce_history::open_history;
 use napreduce_local::process::{Interrupts, Processes};
 use napreduce_local::worker::IsolationMode;
@@ -43,6 +43,7 @@ pub enum Daemon {
         fsync: FsyncPolicy,
         heartbeat: Duration,
         journal_bytes_max: u64,
+        speculation: Option<SpeculationSettings>,
     },
     Worker {
         slots: Slots,
@@ -108,6 +109,7 @@ impl Host {
                 fsync,
                 heartbeat,
                 journal_bytes_max,
+                speculation,
             } => {
                 node.use_disk(self.disk.clone());
                 self.end_with_last_call(&node);
@@ -115,6 +117,7 @@ impl Host {
                 configuration.fsync = fsync;
                 configuration.heartbeat = heartbeat;
                 configuration.journal_bytes_max = journal_bytes_max;
+                configuration.speculation = speculation;
                 configuration.world = world;
                 (start_coordinator(configuration, interrupts), None)
             }

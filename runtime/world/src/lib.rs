@@ -27,6 +27,7 @@ mod operator;
 mod oracles;
 mod output;
 mod plan;
+mod reactions;
 mod run;
 pub mod shrinking;
 mod workload;

@@ -3,10 +3,13 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use napreduce_engine::WorkerId;
 use napreduce_local::world::{Fact, Observer, Situation};
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::facts::Facts;
 use crate::log::Log;
+use crate::reactions::Reached;
 use crate::oracles::{ExchangeOracle, GrantOracle, HoldOracle, JournalOracle};
 
 /// Observes one run.
@@ -15,6 +18,9 @@ pub struct WorldObserver {
     log: Log,
     situations: RefCell<BTreeMap<Situation, u64>>,
     oracles: RefCell<Oracles>,
+    /// The names of the workers that have joined.
+    names: RefCell<BTreeMap<WorkerId, String>>,
+    moments: UnboundedSender<Reached>,
 }
 
 struct Oracles {
@@ -26,11 +32,13 @@ struct Oracles {
 
 impl WorldObserver {
     /// Creates the observer of a run.
-    pub fn new(facts: &Facts, log: &Log) -> WorldObserver {
+    pub fn new(facts: &Facts, log: &Log, moments: UnboundedSender<Reached>) -> WorldObserver {
         WorldObserver {
             facts: facts.clone(),
             log: log.clone(),
             situations: RefCell::default(),
+            names: RefCell::default(),
+            moments,
             oracles: RefCell::new(Oracles {
                 journal: JournalOracle::default(),
                 exchange: ExchangeOracle::default(),
@@ -38,6 +46,11 @@ impl WorldObserver {
                 holds: HoldOracle::new(facts),
             }),
         }
+    }
+
+    /// Returns the name of a worker.
+    pub fn name_of(&self, worker: WorkerId) -> Option<String> {
+        self.names.borrow().get(&worker).cloned()
     }
 
     /// Returns how often each situation was reached.
@@ -52,6 +65,14 @@ impl Observer for WorldObserver {
     }
 
     fn on_fact(&self, fact: &Fact<'_>) {
+        if let Fact::WorkerJoined { worker, name } = fact {
+            let name = (*name).to_owned();
+            self.names.borrow_mut().insert(*worker, name);
+        }
+        if let Some(reached) = Reached::from_fact(fact) {
+            // Nobody waits for it after the faults.
+            let _ = self.moments.send(reached);
+        }
         let mut oracles = self.oracles.borrow_mut();
         let mut found = vec![oracles.journal.judge(fact)];
         // A coordinator that has lost the end of its journal decides again.

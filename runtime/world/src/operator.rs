@@ -9,6 +9,7 @@ use napreduce_protocol::requests::{
     CommandJob, CommandTask, GetOutcomes, KillJob, ListJobs, ListTasks,
 };
 use napreduce_protocol::{CommandOutcome, JobCommand, LiveAttempt, TaskCommand};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::chance::Chance;
@@ -16,6 +17,7 @@ use crate::client::patience;
 use crate::facts::Facts;
 use crate::log::Log;
 use crate::plan::{Command, PlannedCommand};
+use crate::reactions::Subject;
 
 /// Time in which a launch that was ordered has arrived at its worker and been carried out.
 const LAUNCH_TIME_MAX: Duration = Duration::from_secs(60);
@@ -44,6 +46,24 @@ pub struct Operator {
 impl Operator {
     /// Gives commands while there are faults; then lets everything run, for ever.
     pub async fn run(self) {
+        if let Some(shift) = self.begin().await {
+            shift.run().await;
+        }
+    }
+
+    /// Gives the commands that arrive, at once.
+    pub async fn respond(self, mut arriving: UnboundedReceiver<(Command, Subject)>) {
+        let Some(mut shift) = self.begin().await else {
+            return;
+        };
+        while let Some((command, subject)) = arriving.recv().await {
+            if let Err(error) = shift.respond(command, subject).await {
+                shift.log.event("operator", error);
+            }
+        }
+    }
+
+    async fn begin(self) -> Option<Shift> {
         let Operator {
             world,
             place,
@@ -55,20 +75,20 @@ impl Operator {
             until,
         } = self;
         match AsyncClient::connect(world, place, patience()).await {
-            Ok(client) => {
-                let shift = Shift {
-                    client,
-                    commands,
-                    seed,
-                    began,
-                    facts,
-                    log,
-                    until,
-                    last: None,
-                };
-                shift.run().await;
+            Ok(client) => Some(Shift {
+                client,
+                commands,
+                seed,
+                began,
+                facts,
+                log,
+                until,
+                last: None,
+            }),
+            Err(error) => {
+                log.violation("operator", error);
+                None
             }
-            Err(error) => log.violation("operator", error),
         }
     }
 }
@@ -173,6 +193,24 @@ impl Shift {
         }
     }
 
+    /// Gives a command at a moment that was about this attempt or job.
+    async fn respond(&mut self, command: Command, subject: Subject) -> Result<(), ClientError> {
+        let (attempt, job) = match subject {
+            Subject::Attempt(attempt, _) => (Some(attempt), attempt.task.job),
+            Subject::Job(job) => (None, job),
+            Subject::Client(_) => return Ok(()),
+        };
+        let Some(attempt) = attempt.filter(|_| command != Command::KillJob) else {
+            return self.kill(job).await;
+        };
+        match command {
+            Command::SuspendAttempt => self.suspend(attempt, After::GoOn).await,
+            Command::CheckpointAttempt => self.command(attempt, TaskCommand::Checkpoint).await,
+            Command::KillAttempt => self.command(attempt, TaskCommand::Kill).await,
+            _ => self.command(attempt, TaskCommand::Resume).await,
+        }
+    }
+
     /// Draws a live attempt, more often than not that of the last command.
     async fn pick_attempt(
         &mut self,
@@ -206,6 +244,7 @@ impl Shift {
     /// Suspends an attempt, and notes when that is done if it waits for it.
     async fn suspend(&mut self, attempt: AttemptId, after: After) -> Result<(), ClientError> {
         let command = TaskCommand::Suspend;
+        let releases = self.facts.releases_of(attempt);
         self.log
             .event("operator", format_args!("{command} {attempt}"));
         self.client.ask(task_command(attempt, command)).await?;
@@ -225,7 +264,7 @@ impl Shift {
                 Some((_, CommandOutcome::Done)) => {
                     self.log
                         .event("operator", format_args!("{attempt} is suspended"));
-                    self.facts.hold(attempt);
+                    self.facts.hold(attempt, releases);
                     return Ok(());
                 }
                 _ => return Ok(()),

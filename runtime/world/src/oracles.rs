@@ -397,7 +397,7 @@ mod tests {
             message: &message,
         };
         assert_eq!(oracle.judge(&queued), None);
-        facts.hold(attempt(1));
+        facts.hold(attempt(1), 0);
         assert!(oracle.judge(&queued).is_some());
         oracle.judge(&Fact::ReplayBegins);
         assert_eq!(oracle.judge(&queued), None, "it was decided before");

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use napreduce_cluster::FsyncPolicy;
-use napreduce_engine::Slots;
+use napreduce_engine::{Slots, Span, SpeculationSettings};
 use napreduce_local::world::disk::FaultRates;
 use napreduce_local::world::{NetFault, SplitMix};
 use napreduce_schedulers::SchedulerName;
@@ -24,6 +24,31 @@ const FAULTS_MILLIS_MAX: [u64; 8] = [
 ];
 /// Intervals of heartbeats. The default, which is the shortest one, takes most of the time of a run.
 const HEARTBEATS_MILLIS: [u64; 5] = [1_000, 1_000, 1_000, 1_000, 200];
+/// Duplicates of stragglers start early, since tasks are short.
+const EAGER_SPECULATION: SpeculationSettings = SpeculationSettings {
+    minimum: Span::from_millis(500),
+    finished_min: 1,
+    slowdown_permille: 500,
+    period: Span::from_millis(200),
+};
+/// The moments at which something may be done.
+const MOMENTS: [Moment; 13] = [
+    Moment::Submission,
+    Moment::Submission,
+    Moment::Launch,
+    Moment::Suspend,
+    Moment::Resume,
+    Moment::Checkpoint,
+    Moment::Kill,
+    Moment::Grant,
+    Moment::Grant,
+    Moment::CommitRequest,
+    Moment::Suspended,
+    Moment::End,
+    Moment::Ending,
+];
+/// The longest times between a moment and what is done then. Messages take up to 3 ms.
+const REACTION_MILLIS_MAX: [u64; 4] = [1, 10, 50, 500];
 /// The longest pause between two commands of a series.
 const COMMAND_PAUSES_MILLIS_MAX: [u64; 3] = [20, 200, 2_000];
 /// The name of the coordinator's host.
@@ -49,6 +74,8 @@ pub struct Plan {
     pub policy: SchedulerName,
     /// Bytes of the journal after which the coordinator writes a snapshot.
     pub journal_bytes_max: u64,
+    /// When stragglers get duplicates.
+    pub speculation: Option<SpeculationSettings>,
     pub fsync: FsyncPolicy,
     /// The interval of heartbeats.
     pub heartbeat: Duration,
@@ -60,6 +87,7 @@ pub struct Plan {
     pub jobs: Vec<PlannedJob>,
     pub commands: Vec<PlannedCommand>,
     pub faults: Vec<PlannedFault>,
+    pub reactions: Vec<PlannedReaction>,
 }
 
 /// A worker.
@@ -105,6 +133,77 @@ pub enum Command {
     HoldJob,
     ResumeJob,
     KillJob,
+}
+
+/// Something that is done at a certain moment of the protocol, rather than at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedReaction {
+    pub number: u32,
+    /// It is done at the `count`th such moment.
+    pub moment: Moment,
+    pub count: u32,
+    /// How long after the moment.
+    pub after: Duration,
+    pub reaction: Reaction,
+}
+
+/// A moment of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Moment {
+    /// A client begins to submit its job.
+    Submission,
+    /// An order to start an attempt is sent.
+    Launch,
+    Suspend,
+    Resume,
+    Checkpoint,
+    Kill,
+    /// A grant of a commit is sent.
+    Grant,
+    /// A worker reports that an attempt wants to commit.
+    CommitRequest,
+    /// A worker reports that an attempt is suspended.
+    Suspended,
+    /// A worker reports that an attempt has ended.
+    End,
+    /// The last task of a job has ended.
+    Ending,
+}
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaction {
+    /// The operator gives a command to the attempt or the job.
+    Command(Command),
+    /// The connections between the coordinator and the worker or the client suffer.
+    Break(Breakage),
+    /// The coordinator's host loses its power, and has it again after this time.
+    CoordinatorCrash(Duration),
+    /// It loses it in the call to its disk after so many others.
+    PowerLoss { calls: u64 },
+    /// The coordinator's daemon gets SIGTERM.
+    CoordinatorEnd,
+    /// Something happens to the worker's host.
+    Worker(HostFault),
+}
+
+/// What happens to connections with the coordinator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Breakage {
+    /// They break at both ends.
+    Reset,
+    /// They break at the peer's end.
+    ResetPeer,
+    /// They break at the coordinator's end.
+    ResetCoordinator,
+    /// Nothing arrives any more, and nobody is told.
+    Sever,
+    /// Nothing arrives at the coordinator for this time, after which the peer's end breaks.
+    BlockTo(Duration),
+    /// Nothing arrives at the peer for this time, after which the peer's end breaks.
+    BlockFrom(Duration),
+    /// The peer's end breaks; what it has sent arrives after so long, perhaps after what it sends over a new connection.
+    Overtake(Duration),
 }
 
 /// A fault.
@@ -185,6 +284,7 @@ impl Plan {
         let journal_sizes = [4 << 10, 64 << 10, 64 << 20];
         let journal_bytes_max = *chance.pick(&journal_sizes).unwrap_or(&(64 << 20));
         let choices = [FsyncPolicy::Always, FsyncPolicy::Interval(FSYNC_INTERVAL)];
+        let speculation = chance.happens(400).then_some(EAGER_SPECULATION);
         let fsync = *chance.pick(&choices).unwrap_or(&FsyncPolicy::Always);
         let heartbeat = *chance.pick(&HEARTBEATS_MILLIS).unwrap_or(&1_000);
         let longest = *chance.pick(&FAULTS_MILLIS_MAX).unwrap_or(&30_000);
@@ -223,6 +323,7 @@ impl Plan {
             seed,
             policy,
             journal_bytes_max,
+            speculation,
             fsync,
             heartbeat: Duration::from_millis(heartbeat),
             until,
@@ -231,9 +332,11 @@ impl Plan {
             jobs,
             commands: Vec::new(),
             faults: Vec::new(),
+            reactions: Vec::new(),
         };
         plan.draw_commands();
         plan.draw_faults(disturbance);
+        plan.draw_reactions(disturbance);
         plan
     }
 
@@ -296,20 +399,56 @@ impl Plan {
         }
     }
 
+    /// Draws what is done at certain moments.
+    fn draw_reactions(&mut self, disturbance: Disturbance) {
+        let mut chance = Chance::new(self.seed, "reactions");
+        for number in 1..=*chance.pick(&[0, 4, 16]).unwrap_or(&0) {
+            let moment = *chance.pick(&MOMENTS).unwrap_or(&Moment::Launch);
+            let reaction = draw_reaction(&mut chance, moment, disturbance);
+            let count_max = match moment {
+                Moment::Submission | Moment::Ending => 3,
+                Moment::Suspend | Moment::Resume | Moment::Checkpoint | Moment::Kill => 5,
+                _ => 15,
+            };
+            let after_max = *chance.pick(&REACTION_MILLIS_MAX).unwrap_or(&20);
+            let planned = PlannedReaction {
+                number,
+                moment,
+                count: chance.count(1, count_max),
+                after: chance.millis(0, after_max),
+                reaction,
+            };
+            self.reactions.push(planned);
+        }
+    }
+
     /// Returns whether hosts other than the coordinator's may be cut off.
     pub fn divides(&self) -> bool {
-        self.faults.iter().any(|planned| match &planned.fault {
+        let by_fault = self.faults.iter().any(|planned| match &planned.fault {
             Fault::Network(_) => true,
             Fault::Host(name, _) => name != COORDINATOR,
             Fault::Disk(_) => false,
-        })
+        });
+        let by_reaction = self.reactions.iter().any(|planned| {
+            matches!(
+                planned.reaction,
+                Reaction::Break(_) | Reaction::Worker(_)
+            )
+        });
+        by_fault || by_reaction
     }
 
     /// Returns whether calls to the coordinator's disk may fail.
     pub fn fails_disk(&self) -> bool {
-        self.faults
+        let by_fault = self
+            .faults
             .iter()
-            .any(|planned| matches!(planned.fault, Fault::Disk(_)))
+            .any(|planned| matches!(planned.fault, Fault::Disk(_)));
+        let by_reaction = self
+            .reactions
+            .iter()
+            .any(|planned| matches!(planned.reaction, Reaction::PowerLoss { .. }));
+        by_fault || by_reaction
     }
 
     /// Returns the addresses of all hosts, with those of clients.
@@ -334,6 +473,9 @@ impl Plan {
         for command in &self.commands {
             parts.push(format!("command-{}", command.number));
         }
+        for reaction in &self.reactions {
+            parts.push(format!("reaction-{}", reaction.number));
+        }
         for job in &self.jobs {
             parts.push(format!("job-{}", job.number));
         }
@@ -352,6 +494,8 @@ impl Plan {
             .retain(|fault| keeps(&format!("fault-{}", fault.number)));
         self.commands
             .retain(|command| keeps(&format!("command-{}", command.number)));
+        self.reactions
+            .retain(|reaction| keeps(&format!("reaction-{}", reaction.number)));
         self.jobs
             .retain(|job| keeps(&format!("job-{}", job.number)));
         self.workers
@@ -360,6 +504,70 @@ impl Plan {
             self.task_faults_permille = 0;
         }
     }
+}
+
+/// Draws what is done at a moment.
+fn draw_reaction(chance: &mut Chance, moment: Moment, disturbance: Disturbance) -> Reaction {
+    let has_attempt = !matches!(moment, Moment::Submission | Moment::Ending);
+    let hits_network = matches!(
+        disturbance,
+        Disturbance::Network | Disturbance::NetworkAndHosts
+    );
+    let hits_hosts = matches!(
+        disturbance,
+        Disturbance::Hosts | Disturbance::NetworkAndHosts
+    );
+    let hits_coordinator = hits_hosts || disturbance == Disturbance::Coordinator;
+    let mut choices = Vec::new();
+    if has_attempt {
+        for command in [
+            Command::SuspendAttempt,
+            Command::CheckpointAttempt,
+            Command::KillAttempt,
+            Command::ResumeAttempt,
+        ] {
+            choices.push(Reaction::Command(command));
+        }
+    }
+    if moment == Moment::Ending || chance.happens(100) {
+        choices.push(Reaction::Command(Command::KillJob));
+    }
+    if hits_network {
+        for _ in 0..4 {
+            choices.push(Reaction::Break(draw_breakage(chance)));
+        }
+    }
+    if hits_coordinator {
+        choices.push(Reaction::CoordinatorCrash(draw_duration(chance)));
+        choices.push(Reaction::CoordinatorCrash(draw_duration(chance)));
+        choices.push(Reaction::CoordinatorEnd);
+        choices.push(Reaction::PowerLoss {
+            calls: chance.between(0, 6),
+        });
+    }
+    if hits_hosts && has_attempt {
+        choices.push(Reaction::Worker(HostFault::Crash(draw_duration(chance))));
+        choices.push(Reaction::Worker(HostFault::Terminate));
+        choices.push(Reaction::Worker(HostFault::Sleep(draw_duration(chance))));
+    }
+    let drawn = chance.pick(&choices).copied();
+    drawn.unwrap_or(Reaction::Command(Command::KillJob))
+}
+
+fn draw_breakage(chance: &mut Chance) -> Breakage {
+    let lasting_max = *chance.pick(&[50, 2_000, 30_000]).unwrap_or(&2_000);
+    let lasting = chance.millis(1, lasting_max);
+    let choices = [
+        Breakage::Reset,
+        Breakage::ResetPeer,
+        Breakage::ResetCoordinator,
+        Breakage::Sever,
+        Breakage::BlockTo(lasting),
+        Breakage::BlockFrom(lasting),
+        Breakage::Overtake(chance.millis(1, 60)),
+        Breakage::Overtake(chance.millis(1, 600)),
+    ];
+    *chance.pick(&choices).unwrap_or(&Breakage::Reset)
 }
 
 fn draw_command(chance: &mut Chance) -> Command {

@@ -14,7 +14,7 @@ use napreduce_local::world::disk::{Disk, SimDisk};
 use napreduce_local::world::{LinkSettings, Node, Observer, Observing, SimNet, Situation, World};
 use tempfile::TempDir;
 use thiserror::Error;
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::Instant;
 
@@ -32,10 +32,11 @@ use crate::output::check_output;
 use crate::plan::{
     COORDINATOR, Plan, client_address, coordinator_address, operator_address, worker_address,
 };
+use crate::reactions::{Reached, Reactions};
 use crate::workload::SimJob;
 
 /// Time in which all jobs must end after the faults have stopped.
-const PATIENCE: Duration = Duration::from_secs(4 * 3600);
+const PATIENCE: Duration = Duration::from_secs(3600);
 /// An ELF header of a program for x86-64; tasks are simulated, so there is nothing behind it.
 const PROGRAM: [u8; 64] = {
     let mut bytes = [0; 64];
@@ -115,13 +116,14 @@ pub fn run(settings: RunSettings) -> Result<RunReport, RunError> {
         let log = Log::new(directory, settings.echo, settings.until);
         let _daemon_log = tracing::subscriber::set_default(DaemonLog::new(&log));
         let facts = Facts::default();
-        let observer = Rc::new(WorldObserver::new(&facts, &log));
+        let (moments, reached) = unbounded_channel();
+        let observer = Rc::new(WorldObserver::new(&facts, &log, moments.clone()));
         let _observing = Observing::begin(Rc::clone(&observer) as Rc<dyn Observer>);
         let cluster = Simulation::new(settings.plan, directory, facts, &log)?;
         tokio::select! {
             biased;
             () = log.full() => {}
-            done = cluster.run() => done?,
+            done = cluster.run(moments, reached, &observer) => done?,
         }
         Ok(RunReport {
             events: log.count(),
@@ -168,7 +170,12 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    async fn run(self) -> Result<(), RunError> {
+    async fn run(
+        self,
+        moments: UnboundedSender<Reached>,
+        reached: UnboundedReceiver<Reached>,
+        observer: &Rc<WorldObserver>,
+    ) -> Result<(), RunError> {
         let began = Instant::now();
         let seed = self.plan.seed;
         let until = began + self.plan.until;
@@ -193,6 +200,7 @@ impl<'a> Simulation<'a> {
             fsync: self.plan.fsync,
             heartbeat: self.plan.heartbeat,
             journal_bytes_max: self.plan.journal_bytes_max,
+            speculation: self.plan.speculation,
         };
         let (host, target) = self.start_host(COORDINATOR, coordinator_address(), coordinator);
         let mut hosts = vec![host];
@@ -230,20 +238,38 @@ impl<'a> Simulation<'a> {
                 fails_disk: self.plan.fails_disk(),
                 until,
                 by: until + PATIENCE,
+                moments: moments.clone(),
             };
             clients.push(spawn_local(client.run()));
         }
-        let operator = Operator {
-            world: self.client_world("operator", operator_address()),
+        let operator = |name, commands| Operator {
+            world: self.client_world(name, operator_address()),
             place: self.place(),
-            commands: self.plan.commands.clone(),
+            commands,
             seed,
             began,
             facts: self.facts.clone(),
             log: self.log.clone(),
             until,
         };
+        let (commands, arriving) = unbounded_channel();
+        let responder = operator("responder", Vec::new());
+        let operator = operator("operator", self.plan.commands.clone());
         let operator = spawn_local(operator.run());
+        let responder = spawn_local(responder.respond(arriving));
+        let known = Rc::clone(observer);
+        let reactions = Reactions {
+            planned: self.plan.reactions.clone(),
+            reached,
+            until,
+            targets: targets.clone(),
+            commands,
+            names: Box::new(move |worker| known.name_of(worker)),
+            disk: self.disk.clone(),
+            net: Arc::clone(&self.net),
+            log: self.log.clone(),
+        };
+        let reactions = spawn_local(reactions.run());
         let faults = Faults {
             planned: self.plan.faults.clone(),
             began,
@@ -258,6 +284,8 @@ impl<'a> Simulation<'a> {
             self.join(client).await;
         }
         operator.abort();
+        responder.abort();
+        reactions.abort();
         for (output, jobs) in &outputs {
             check_output(output, jobs, &self.facts, &self.log);
         }

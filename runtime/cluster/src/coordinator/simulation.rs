@@ -70,6 +70,7 @@ impl ClusterCoordinator {
 /// the departure of those that may leave are not journaled.
 fn content(state: &CoordinatorState) -> Value {
     let mut content = serde_json::to_value(Snapshot::new(state)).unwrap_or_default();
+    content["shown"] = shown(state);
     let links = &mut content["state"]["links"];
     let Some(links) = links.as_array_mut() else {
         return content;
@@ -81,6 +82,24 @@ fn content(state: &CoordinatorState) -> Value {
         *orders = Value::from(orders["acknowledged"].as_u64().unwrap_or(0) + kept);
     }
     content
+}
+
+/// Returns what the coordinator tells operators of its jobs and attempts.
+fn shown(state: &CoordinatorState) -> Value {
+    let mut lines = Vec::new();
+    for job in state.view().jobs() {
+        lines.push(Value::from(format!("{}: pause {:?}", job.id(), job.pause())));
+    }
+    for attempt in state.view().attempts() {
+        let line = format!(
+            "{} on {} is {}",
+            attempt.id(),
+            attempt.worker(),
+            attempt.state()
+        );
+        lines.push(Value::from(line));
+    }
+    Value::from(lines)
 }
 
 /// Lists the places where two values differ, with both values.

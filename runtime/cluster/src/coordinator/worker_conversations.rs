@@ -6,6 +6,8 @@ use std::time::Duration;
 use napreduce_engine::delivery::Receipt;
 use napreduce_engine::{Event, WorkerId, WorkerState};
 use napreduce_local::coordinator::{Caller, Extra, Identity, Link};
+#[cfg(feature = "simulated")]
+use napreduce_local::world::{Fact, note};
 use napreduce_local::world::{Situation, reached};
 use napreduce_protocol::{FromWorker, Hello, ToWorker, whole_millis};
 
@@ -114,6 +116,11 @@ impl ClusterCoordinator {
             "{worker} joined: {} on {} with {} map and {} reduce slots",
             hello.name, hello.host, hello.slots.map, hello.slots.reduce
         ));
+        #[cfg(feature = "simulated")]
+        note(&Fact::WorkerJoined {
+            worker,
+            name: &hello.name,
+        });
         let joined = identity.joined(worker);
         self.local
             .enter_with(Some(joined), vec![Extra::Joined { worker, identity }]);

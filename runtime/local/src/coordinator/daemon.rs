@@ -27,6 +27,8 @@ use super::submitters::Submitters;
 use super::{ClusterServices, Coordinator, Input, Notices, SendBack};
 use crate::clock::{EngineClock, now};
 use crate::output::Disk;
+#[cfg(feature = "simulated")]
+use crate::world::{Fact, note};
 use crate::world::World;
 
 /// Interval of progress updates and of checks for due work.
@@ -203,6 +205,14 @@ impl Coordinator {
         #[cfg(feature = "simulated")]
         if let Err(broken) = self.state.engine().check() {
             tracing::error!(target: "oracle", "{broken}");
+        }
+        #[cfg(feature = "simulated")]
+        if let Err(broken) = self.state.check_outputs() {
+            tracing::error!(target: "oracle", "{broken}");
+        }
+        #[cfg(feature = "simulated")]
+        for job in &ended {
+            note(&Fact::JobEnding { job: *job });
         }
         self.entries.write(|entries| write(entries, commits > 0))?;
         self.state.flush();

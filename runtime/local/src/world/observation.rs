@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 #[cfg(feature = "simulated")]
-use napreduce_engine::WorkerId;
+use napreduce_engine::{JobId, WorkerId};
 use napreduce_engine::listed;
 #[cfg(feature = "simulated")]
 use napreduce_protocol::{ToWorker, WorkerReport};
@@ -129,8 +129,12 @@ pub enum Fact<'a> {
         number: u64,
         report: &'a WorkerReport,
     },
+    /// A worker of this name has joined.
+    WorkerJoined { worker: WorkerId, name: &'a str },
     /// A worker has left or is lost. A replay decides so again.
     WorkerGone { worker: WorkerId },
+    /// The outcome of a job is decided, and its output is to be settled.
+    JobEnding { job: JobId },
 }
 
 /// Gets what the live code notes.

@@ -15,6 +15,12 @@ const SEGMENTATION_FAULT: i32 = 11;
 const KILLED: i32 = 9;
 /// Steps of most tasks: each unit of work is one, and there are some at the start and at the end.
 const STEPS: u32 = 14;
+/// Of 1000 processes, so many are slow.
+const SLOW_PERMILLE: u32 = 150;
+/// How many times longer the work of a slow process takes at most.
+const PACE_MAX: u32 = 8;
+/// The longest times for each half of a commit.
+const COMMIT_MILLIS_MAX: [u64; 4] = [3, 3, 50, 1_500];
 
 /// How a process follows signals.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,6 +54,10 @@ pub(super) struct Fate {
     pub(super) is_troubled: bool,
     /// Time until it says hello.
     pub(super) start: Duration,
+    /// How many times longer its work takes.
+    pub(super) pace: u32,
+    /// Time for the move of its part, and again from there to its end.
+    pub(super) commit: Duration,
     /// Whether its start fails.
     pub(super) is_stillborn: bool,
     /// The step at which something happens to it.
@@ -59,6 +69,7 @@ pub(super) struct Fate {
 impl Fate {
     /// Draws the fate of a process; something is wrong with `permille` of 1000 processes.
     pub(super) fn draw(chance: &mut Chance, permille: u32) -> Fate {
+        let commit_max = *chance.pick(&COMMIT_MILLIS_MAX).unwrap_or(&3);
         let mut fate = Fate {
             reflexes: Reflexes {
                 stop: chance.millis(0, 3),
@@ -66,6 +77,12 @@ impl Fate {
                 ..Reflexes::default()
             },
             start: chance.millis(5, 60),
+            pace: if chance.happens(SLOW_PERMILLE) {
+                chance.count(2, PACE_MAX)
+            } else {
+                1
+            },
+            commit: chance.millis(1, commit_max),
             ..Fate::default()
         };
         if !chance.happens(permille) {

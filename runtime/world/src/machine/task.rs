@@ -192,8 +192,8 @@ impl SimTask {
         let units = parameters.units(task.kind, task.index);
         let mut is_restored = restored.is_some();
         while progress.units < units {
-            self.work_for(Duration::from_millis(parameters.unit_millis))
-                .await?;
+            let unit = Duration::from_millis(parameters.unit_millis);
+            self.work_for(unit * self.fate.pace).await?;
             value = parameters.advance(value, progress.units);
             progress = Progress {
                 units: progress.units + 1,
@@ -251,14 +251,14 @@ impl SimTask {
             self.message().await?;
         }
         self.step().await?;
-        self.work_for(Duration::from_millis(3)).await?;
+        self.work_for(self.fate.commit).await?;
         if let Err(error) = fs::rename(&files.output, target) {
             let doing = format!("move {} to {}", files.output.display(), target.display());
             return Err(Interruption::Fails(TaskError::io(doing, &error)));
         }
         self.event("has moved its part");
         self.step().await?;
-        self.work_for(Duration::from_millis(3)).await?;
+        self.work_for(self.fate.commit).await?;
         Ok(None)
     }
 

@@ -495,6 +495,23 @@ impl CoordinatorState {
         }
     }
 
+    /// Checks that no two live jobs have the same output directory.
+    #[cfg(feature = "simulated")]
+    pub(super) fn check_outputs(&self) -> Result<(), String> {
+        let mut owners = BTreeMap::new();
+        for job in self.jobs.values() {
+            let output = &job.accepted.plan.output;
+            if let Some(owner) = owners.insert(output, job.id()) {
+                return Err(format!(
+                    "{owner} and {} both write to {}",
+                    job.id(),
+                    output.display()
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn enter(&mut self, accepted: Accepted) {
         let micros = self.unix_micros();
         self.last_job = self.last_job.max(accepted.job.0);
