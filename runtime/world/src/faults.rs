@@ -25,8 +25,9 @@ pub struct Faults {
     pub began: Instant,
     pub until: Duration,
     pub targets: Vec<Target>,
-    /// The coordinator's disk.
+    /// The coordinator's disk, and what happens to its calls without faults.
     pub disk: SimDisk,
+    pub usual: FaultRates,
     pub net: Arc<SimNet>,
     pub log: Log,
 }
@@ -52,7 +53,7 @@ impl Faults {
         }
         sleep_until(self.began + self.until).await;
         self.net.heal();
-        heal(&self.disk);
+        heal(&self.disk, &self.usual);
         self.disk.forget_faults();
         self.log.event("run", "the faults have stopped");
         self.targets
@@ -89,15 +90,16 @@ impl Faults {
 
     fn heal_disk_after(&self, lasting: Duration) {
         let disk = self.disk.clone();
+        let usual = self.usual.clone();
         spawn_local(async move {
             sleep(lasting).await;
-            heal(&disk);
+            heal(&disk, &usual);
         });
     }
 }
 
-/// Makes calls to a disk succeed at once.
-fn heal(disk: &SimDisk) {
-    disk.set_rates(FaultRates::default());
+/// Makes calls to a disk succeed again.
+fn heal(disk: &SimDisk, usual: &FaultRates) {
+    disk.set_rates(usual.clone());
     disk.set_capacity(None);
 }

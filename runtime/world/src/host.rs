@@ -30,6 +30,8 @@ use crate::plan::HostFault;
 /// Time after which a service manager starts an ended daemon again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 const SIGTERM: i32 = 15;
+/// The longest times that blocking work of a daemon takes, such as looking at an output directory.
+const BLOCKING_MILLIS_MAX: [u64; 5] = [2, 2, 20, 200, 2_000];
 /// The longest time without power after a loss in a call to the disk.
 const DOWN_MILLIS_MAX: u64 = 20_000;
 /// The wall clock of every host when a run begins: a day in 2026, in microseconds since 1970.
@@ -100,6 +102,8 @@ impl Host {
             net: self.net.host(self.address),
             ..node.world()
         };
+        let slowest = *self.chance.pick(&BLOCKING_MILLIS_MAX).unwrap_or(&2);
+        node.set_latency(Duration::ZERO..=Duration::from_millis(slowest));
         let (signals, arriving) = unbounded_channel();
         let interrupts = Interrupts::of_channel(arriving);
         let daemon = self.daemon.clone();

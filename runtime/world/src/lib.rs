@@ -32,7 +32,7 @@ mod run;
 pub mod shrinking;
 mod workload;
 
-pub use log::{Echo, Log};
+pub use log::{AfterViolation, Echo, Log};
 pub use napreduce_local::world::Situation;
 pub use plan::Plan;
 pub use run::{RunError, RunReport, RunSettings, run};

@@ -20,6 +20,15 @@ pub enum Echo {
     Silent,
 }
 
+/// What a run does after a violation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterViolation {
+    /// It goes on, since more may be wrong.
+    GoOn,
+    /// It ends, since one is enough.
+    End,
+}
+
 /// The log of a run, shared by all actors.
 #[derive(Debug, Clone)]
 pub struct Log {
@@ -34,6 +43,7 @@ struct SharedLog {
     echo: Echo,
     /// Number of the last event to log.
     until: Option<u64>,
+    after_violation: AfterViolation,
     is_full: watch::Sender<bool>,
     lines: Mutex<Lines>,
 }
@@ -55,13 +65,19 @@ impl std::fmt::Debug for Lines {
 
 impl Log {
     /// Creates the log of a run in `directory` that begins now and ends with the event of number `until`, if given.
-    pub fn new(directory: &Path, echo: Echo, until: Option<u64>) -> Log {
+    pub fn new(
+        directory: &Path,
+        echo: Echo,
+        until: Option<u64>,
+        after_violation: AfterViolation,
+    ) -> Log {
         Log {
             shared: Arc::new(SharedLog {
                 began: Instant::now(),
                 directory: directory.display().to_string(),
                 echo,
                 until,
+                after_violation,
                 is_full: watch::Sender::new(false),
                 lines: Mutex::default(),
             }),
@@ -97,9 +113,12 @@ impl Log {
         let text = what.to_string().replace(&self.shared.directory, "RUN");
         self.event(&actor, format_args!("VIOLATION: {text}"));
         self.lines().violations.push(format!("{actor}: {text}"));
+        if self.shared.after_violation == AfterViolation::End {
+            self.shared.is_full.send_replace(true);
+        }
     }
 
-    /// Waits until the event at which the log ends was logged.
+    /// Waits until the event was logged at which the run ends.
     pub async fn full(&self) {
         let mut is_full = self.shared.is_full.subscribe();
         // This log has the sender.

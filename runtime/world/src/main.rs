@@ -10,7 +10,9 @@ use clap::Parser;
 use napreduce_protocol::lock;
 use napreduce_protocol::printing::{finish, print, print_error};
 use napreduce_world::shrinking::{kind_of, shrink};
-use napreduce_world::{Echo, Plan, RunReport, RunSettings, Situation, entropy, run};
+use napreduce_world::{
+    AfterViolation, Echo, Plan, RunReport, RunSettings, Situation, entropy, run,
+};
 
 /// What begins the line of a violation.
 const VIOLATION: &str = "violation: ";
@@ -51,7 +53,7 @@ struct Arguments {
     /// Stop at the first seed that fails, and do not make its run smaller
     #[arg(long, requires = "runs")]
     first: bool,
-    /// Print only violations and the situations that were reached
+    /// Print only violations and the situations that were reached, and end at a violation
     #[arg(long)]
     quiet: bool,
     /// Report a violation if the run has all these parts, to test how failing runs are made smaller
@@ -90,9 +92,15 @@ fn run_seed(arguments: &Arguments) -> ExitCode {
     } else {
         Echo::Lines
     };
+    let after_violation = if arguments.quiet {
+        AfterViolation::End
+    } else {
+        AfterViolation::GoOn
+    };
     let settings = RunSettings {
         plan,
         echo,
+        after_violation,
         until: arguments.until,
     };
     entropy::begin(arguments.seed);

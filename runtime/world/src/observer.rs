@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use napreduce_engine::WorkerId;
 use napreduce_local::world::{Fact, Observer, Situation};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
 
 use crate::facts::Facts;
 use crate::log::Log;
+use crate::oracles::{DeliveryOracle, ExchangeOracle, GrantOracle, HoldOracle, JournalOracle};
 use crate::reactions::Reached;
-use crate::oracles::{ExchangeOracle, GrantOracle, HoldOracle, JournalOracle};
 
 /// Observes one run.
 pub struct WorldObserver {
@@ -28,11 +29,17 @@ struct Oracles {
     exchange: ExchangeOracle,
     grants: GrantOracle,
     holds: HoldOracle,
+    delivery: DeliveryOracle,
 }
 
 impl WorldObserver {
     /// Creates the observer of a run.
-    pub fn new(facts: &Facts, log: &Log, moments: UnboundedSender<Reached>) -> WorldObserver {
+    pub fn new(
+        facts: &Facts,
+        log: &Log,
+        moments: UnboundedSender<Reached>,
+        healed: Instant,
+    ) -> WorldObserver {
         WorldObserver {
             facts: facts.clone(),
             log: log.clone(),
@@ -44,6 +51,7 @@ impl WorldObserver {
                 exchange: ExchangeOracle::default(),
                 grants: GrantOracle::default(),
                 holds: HoldOracle::new(facts),
+                delivery: DeliveryOracle::new(healed),
             }),
         }
     }
@@ -61,6 +69,10 @@ impl WorldObserver {
 
 impl Observer for WorldObserver {
     fn on_reached(&self, situation: Situation) {
+        if situation == Situation::WorkerForgotten && !self.facts.has_forgotten() {
+            let what = "a coordinator has lost reports that it acknowledged";
+            self.log.violation("oracle", what);
+        }
         *self.situations.borrow_mut().entry(situation).or_default() += 1;
     }
 
@@ -80,6 +92,7 @@ impl Observer for WorldObserver {
             found.push(oracles.exchange.judge(fact));
             found.push(oracles.grants.judge(fact));
             found.push(oracles.holds.judge(fact));
+            found.push(oracles.delivery.judge(fact));
         }
         if matches!(fact, Fact::ReplayEnds) && oracles.grants.has_grants() {
             self.on_reached(Situation::RecoveredGranted);

@@ -1,12 +1,18 @@
 //! Oracles that judge each step of the live code. Each returns a violation as soon as a step breaks its rule.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use napreduce_engine::{AttemptId, Order, Report, TaskId, WorkerId};
 use napreduce_local::world::Fact;
 use napreduce_protocol::{ToWorker, WorkerReport};
 
+use tokio::time::Instant;
+
 use crate::facts::Facts;
+
+/// The time in which a message is delivered when there are no faults: longer than it takes to notice that a peer is gone.
+const DELIVERED_WITHIN: Duration = Duration::from_secs(180);
 
 /// Journal first: no effect leaves a coordinator before every decided entry is written.
 #[derive(Debug, Default)]
@@ -124,6 +130,97 @@ impl ExchangeOracle {
             )),
         }
     }
+}
+
+/// Nothing stays undelivered: soon after the faults have stopped, each report that a worker makes is applied, and each
+/// order that is queued is carried out.
+#[derive(Debug)]
+pub struct DeliveryOracle {
+    /// When the faults stop.
+    healed: Instant,
+    /// When the reports of each worker that are not applied were made.
+    reports: BTreeMap<WorkerId, BTreeMap<u64, Instant>>,
+    /// When the orders to each worker that are not carried out were first sent or kept for it.
+    orders: BTreeMap<WorkerId, BTreeMap<u64, Instant>>,
+    has_reported: bool,
+}
+
+impl DeliveryOracle {
+    /// Creates the oracle of a run whose faults stop then.
+    pub fn new(healed: Instant) -> DeliveryOracle {
+        DeliveryOracle {
+            healed,
+            reports: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            has_reported: false,
+        }
+    }
+
+    /// Judges a step.
+    pub fn judge(&mut self, fact: &Fact<'_>) -> Option<String> {
+        let now = Instant::now();
+        match fact {
+            Fact::ReportMade { worker, number, .. } => {
+                self.reports
+                    .entry(*worker)
+                    .or_default()
+                    .insert(*number, now);
+            }
+            Fact::ReportApplied { worker, number, .. } => {
+                if let Some(made) = self.reports.get_mut(worker) {
+                    made.retain(|other, _| other > number);
+                }
+            }
+            Fact::OrderQueued { worker, message } => {
+                if let Some(number) = message.number() {
+                    let queued = self.orders.entry(*worker).or_default();
+                    queued.entry(number).or_insert(now);
+                }
+            }
+            Fact::OrderFollowed { worker, message } => {
+                if let Some(number) = message.number()
+                    && let Some(queued) = self.orders.get_mut(worker)
+                {
+                    queued.retain(|other, _| *other > number);
+                }
+            }
+            Fact::WorkerGone { worker } => {
+                self.reports.remove(worker);
+                self.orders.remove(worker);
+            }
+            _ => {}
+        }
+        if self.has_reported || now < self.healed + DELIVERED_WITHIN {
+            return None;
+        }
+        let late = now - DELIVERED_WITHIN;
+        let late_report = first_before(&self.reports, late);
+        let late_order = first_before(&self.orders, late);
+        let (what, (worker, number)) = match (late_report, late_order) {
+            (Some(report), _) => ("report", report),
+            (None, Some(order)) => ("order", order),
+            (None, None) => return None,
+        };
+        self.has_reported = true;
+        Some(format!(
+            "{what} {number} of {worker} is not delivered although there are no faults"
+        ))
+    }
+}
+
+/// Returns the first that is older than `late`.
+fn first_before(
+    undelivered: &BTreeMap<WorkerId, BTreeMap<u64, Instant>>,
+    late: Instant,
+) -> Option<(WorkerId, u64)> {
+    for (worker, times) in undelivered {
+        if let Some((number, at)) = times.first_key_value()
+            && *at < late
+        {
+            return Some((*worker, *number));
+        }
+    }
+    None
 }
 
 /// Returns whether an applied report is one that was made. The coordinator changes errors that a whole output directory

@@ -24,6 +24,8 @@ const FAULTS_MILLIS_MAX: [u64; 8] = [
 ];
 /// Intervals of heartbeats. The default, which is the shortest one, takes most of the time of a run.
 const HEARTBEATS_MILLIS: [u64; 5] = [1_000, 1_000, 1_000, 1_000, 200];
+/// The longest times of syncs of the coordinator's disk. What arrives meanwhile waits.
+const SYNCS_MILLIS: [u64; 4] = [0, 0, 10, 100];
 /// Duplicates of stragglers start early, since tasks are short.
 const EAGER_SPECULATION: SpeculationSettings = SpeculationSettings {
     minimum: Span::from_millis(500),
@@ -77,6 +79,8 @@ pub struct Plan {
     /// When stragglers get duplicates.
     pub speculation: Option<SpeculationSettings>,
     pub fsync: FsyncPolicy,
+    /// The longest time that the coordinator's disk needs for a sync.
+    pub sync: Duration,
     /// The interval of heartbeats.
     pub heartbeat: Duration,
     /// When the faults stop.
@@ -286,6 +290,7 @@ impl Plan {
         let choices = [FsyncPolicy::Always, FsyncPolicy::Interval(FSYNC_INTERVAL)];
         let speculation = chance.happens(400).then_some(EAGER_SPECULATION);
         let fsync = *chance.pick(&choices).unwrap_or(&FsyncPolicy::Always);
+        let sync = *chance.pick(&SYNCS_MILLIS).unwrap_or(&0);
         let heartbeat = *chance.pick(&HEARTBEATS_MILLIS).unwrap_or(&1_000);
         let longest = *chance.pick(&FAULTS_MILLIS_MAX).unwrap_or(&30_000);
         let until = chance.millis(10_000, longest);
@@ -325,6 +330,7 @@ impl Plan {
             journal_bytes_max,
             speculation,
             fsync,
+            sync: Duration::from_millis(sync),
             heartbeat: Duration::from_millis(heartbeat),
             until,
             task_faults_permille,
@@ -429,12 +435,10 @@ impl Plan {
             Fault::Host(name, _) => name != COORDINATOR,
             Fault::Disk(_) => false,
         });
-        let by_reaction = self.reactions.iter().any(|planned| {
-            matches!(
-                planned.reaction,
-                Reaction::Break(_) | Reaction::Worker(_)
-            )
-        });
+        let by_reaction = self
+            .reactions
+            .iter()
+            .any(|planned| matches!(planned.reaction, Reaction::Break(_) | Reaction::Worker(_)));
         by_fault || by_reaction
     }
 

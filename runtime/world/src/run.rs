@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_cluster::{ClusterDirectory, ClusterPlace};
-use napreduce_local::world::disk::{Disk, SimDisk};
+use napreduce_local::world::disk::{Disk, FaultRates, SimDisk};
 use napreduce_local::world::{LinkSettings, Node, Observer, Observing, SimNet, Situation, World};
 use tempfile::TempDir;
 use thiserror::Error;
@@ -24,7 +24,7 @@ use crate::daemon_log::DaemonLog;
 use crate::facts::Facts;
 use crate::faults::{Faults, Target};
 use crate::host::{BEGINNING_MICROS, Daemon, Host};
-use crate::log::{Echo, Log};
+use crate::log::{AfterViolation, Echo, Log};
 use crate::machine::TaskFaults;
 use crate::observer::WorldObserver;
 use crate::operator::Operator;
@@ -57,6 +57,8 @@ pub struct RunSettings {
     pub echo: Echo,
     /// The number of the event at which the run stops.
     pub until: Option<u64>,
+    /// Whether the run goes on after a violation.
+    pub after_violation: AfterViolation,
 }
 
 /// What came of a run.
@@ -113,11 +115,21 @@ pub fn run(settings: RunSettings) -> Result<RunReport, RunError> {
     fs::write(directory.join("program"), PROGRAM)?;
     let local = LocalSet::new();
     runtime.block_on(local.run_until(async {
-        let log = Log::new(directory, settings.echo, settings.until);
+        let log = Log::new(
+            directory,
+            settings.echo,
+            settings.until,
+            settings.after_violation,
+        );
         let _daemon_log = tracing::subscriber::set_default(DaemonLog::new(&log));
         let facts = Facts::default();
         let (moments, reached) = unbounded_channel();
-        let observer = Rc::new(WorldObserver::new(&facts, &log, moments.clone()));
+        let observer = Rc::new(WorldObserver::new(
+            &facts,
+            &log,
+            moments.clone(),
+            Instant::now() + settings.plan.until,
+        ));
         let _observing = Observing::begin(Rc::clone(&observer) as Rc<dyn Observer>);
         let cluster = Simulation::new(settings.plan, directory, facts, &log)?;
         tokio::select! {
@@ -195,6 +207,11 @@ impl<'a> Simulation<'a> {
         if self.plan.divides() {
             self.facts.divide();
         }
+        let usual = FaultRates {
+            sync: self.plan.sync,
+            ..FaultRates::default()
+        };
+        self.disk.set_rates(usual.clone());
         let coordinator = Daemon::Coordinator {
             policy: self.plan.policy,
             fsync: self.plan.fsync,
@@ -276,6 +293,7 @@ impl<'a> Simulation<'a> {
             until: self.plan.until,
             targets,
             disk: self.disk.clone(),
+            usual,
             net: Arc::clone(&self.net),
             log: self.log.clone(),
         };

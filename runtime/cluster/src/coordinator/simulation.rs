@@ -88,7 +88,11 @@ fn content(state: &CoordinatorState) -> Value {
 fn shown(state: &CoordinatorState) -> Value {
     let mut lines = Vec::new();
     for job in state.view().jobs() {
-        lines.push(Value::from(format!("{}: pause {:?}", job.id(), job.pause())));
+        lines.push(Value::from(format!(
+            "{}: pause {:?}",
+            job.id(),
+            job.pause()
+        )));
     }
     for attempt in state.view().attempts() {
         let line = format!(

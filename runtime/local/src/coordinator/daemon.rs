@@ -27,9 +27,9 @@ use super::submitters::Submitters;
 use super::{ClusterServices, Coordinator, Input, Notices, SendBack};
 use crate::clock::{EngineClock, now};
 use crate::output::Disk;
+use crate::world::World;
 #[cfg(feature = "simulated")]
 use crate::world::{Fact, note};
-use crate::world::World;
 
 /// Interval of progress updates and of checks for due work.
 const TICK: Duration = Duration::from_millis(100);

@@ -6,9 +6,9 @@ use std::cell::RefCell;
 #[cfg(feature = "simulated")]
 use std::rc::Rc;
 
+use napreduce_engine::listed;
 #[cfg(feature = "simulated")]
 use napreduce_engine::{JobId, WorkerId};
-use napreduce_engine::listed;
 #[cfg(feature = "simulated")]
 use napreduce_protocol::{ToWorker, WorkerReport};
 

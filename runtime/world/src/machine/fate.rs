@@ -17,6 +17,8 @@ const KILLED: i32 = 9;
 const STEPS: u32 = 14;
 /// Of 1000 processes, so many are slow.
 const SLOW_PERMILLE: u32 = 150;
+/// Of 1000 processes, so many cannot read a checkpoint.
+const REFUSED_RESTORES_PERMILLE: u32 = 100;
 /// How many times longer the work of a slow process takes at most.
 const PACE_MAX: u32 = 8;
 /// The longest times for each half of a commit.
@@ -31,6 +33,8 @@ pub(super) struct Reflexes {
     pub(super) kill: Duration,
     /// Time from SIGSTOP to a SIGKILL by the kernel, if the process is stopped then.
     pub(super) dies_stopped: Option<Duration>,
+    /// Time from SIGSTOP to a SIGCONT by somebody else, if the process is stopped then.
+    pub(super) is_continued: Option<Duration>,
     /// Whether a descendant keeps running when the process stops.
     pub(super) leaves_descendant: bool,
 }
@@ -58,6 +62,8 @@ pub(super) struct Fate {
     pub(super) pace: u32,
     /// Time for the move of its part, and again from there to its end.
     pub(super) commit: Duration,
+    /// Whether it cannot read the checkpoint with which it begins.
+    pub(super) refuses_restore: bool,
     /// Whether its start fails.
     pub(super) is_stillborn: bool,
     /// The step at which something happens to it.
@@ -83,6 +89,7 @@ impl Fate {
                 1
             },
             commit: chance.millis(1, commit_max),
+            refuses_restore: chance.happens(REFUSED_RESTORES_PERMILLE),
             ..Fate::default()
         };
         if !chance.happens(permille) {
@@ -90,7 +97,7 @@ impl Fate {
         }
         fate.is_troubled = true;
         let step = chance.count(0, STEPS);
-        match chance.count(0, 13) {
+        match chance.count(0, 16) {
             0 => fate.trouble = Some((step, Trouble::Dies(EXITED))),
             1 => fate.trouble = Some((step, Trouble::Dies(SEGMENTATION_FAULT))),
             2 | 3 => fate.trouble = Some((step, Trouble::Dies(KILLED))),
@@ -110,6 +117,12 @@ impl Fate {
             10 => fate.reflexes.stop = chance.millis(500, 20_000),
             11 => fate.reflexes.dies_stopped = Some(chance.millis(0, 30_000)),
             12 => fate.reflexes.leaves_descendant = true,
+            13 => fate.reflexes.is_continued = Some(chance.millis(0, 5_000)),
+            14 | 15 => {
+                let error = TaskError::retryable("drawn: the output storage did not answer");
+                let error = error.at(FaultPlace::SharedStorage);
+                fate.trouble = Some((step, Trouble::Fails(error)));
+            }
             _ => fate.start = chance.millis(1_000, 40_000),
         }
         fate

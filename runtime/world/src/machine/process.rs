@@ -245,6 +245,13 @@ impl TaskProcess for SimProcess {
                 machine.event(process.attempt, "is stopped");
             }
         });
+        if let Some(after) = self.reflexes.is_continued {
+            self.later(after, |machine, process| {
+                if process.life() == Life::Stopped && process.resume() {
+                    machine.event(process.attempt, "is continued by somebody else");
+                }
+            });
+        }
         let Some(after) = self.reflexes.dies_stopped else {
             return;
         };

@@ -170,7 +170,7 @@ impl SimTask {
             .map_err(|error| Interruption::Fails(TaskError::fatal(error.to_string())))?;
         let task = description.attempt.task;
         let files = Files::new(description);
-        files.prepare()?;
+        self.own(files.prepare())?;
         let restored = self.restore(&files).await?;
         let mut progress = restored.unwrap_or(Progress {
             units: 0,
@@ -182,7 +182,7 @@ impl SimTask {
             (None, Work::Reduce(work)) => {
                 self.take_inputs(work.inputs.clone());
                 let Some(emitted) = self.read_inputs(work.maps, task.index).await? else {
-                    return self.save(&files, progress);
+                    return self.own(self.save(&files, progress));
                 };
                 parameters.reduce_start(task.index, &emitted)
             }
@@ -206,14 +206,14 @@ impl SimTask {
             self.step().await?;
             self.gate().await?;
             if self.saving && progress.units < units {
-                return self.save(&files, progress);
+                return self.own(self.save(&files, progress));
             }
         }
         let text = match &description.work {
             Work::Map(map) if map.partitions > 0 => parameters.segment(value),
             _ => parameters.part(task, value),
         };
-        files.write(&text)?;
+        self.own(files.write(&text))?;
         self.step().await?;
         if let Some(target) = &description.promote_to
             && let Some(saved) = self.commit(&files, target, &text, progress).await?
@@ -222,6 +222,15 @@ impl SimTask {
         }
         self.step().await?;
         Ok(done(&text))
+    }
+
+    /// Checks the result of work with files of this process, which nobody removes as long as it exists.
+    fn own<T>(&self, worked: Result<T, Interruption>) -> Result<T, Interruption> {
+        if let Err(Interruption::Fails(error)) = &worked {
+            let what = format!("{} cannot use its files: {error}", self.process.attempt);
+            self.machine.log.violation(&self.machine.name, what);
+        }
+        worked
     }
 
     /// Asks for the right to commit, and moves the part once it is granted. Returns the last message if the attempt saves
@@ -246,7 +255,7 @@ impl SimTask {
                 break;
             }
             if self.saving {
-                return Ok(Some(self.save(files, progress)?));
+                return Ok(Some(self.own(self.save(files, progress))?));
             }
             self.message().await?;
         }
@@ -268,6 +277,11 @@ impl SimTask {
             return Ok(None);
         };
         self.work_for(Duration::from_millis(20)).await?;
+        if self.fate.refuses_restore {
+            let reason = "drawn: the checkpoint cannot be read".to_owned();
+            self.send(FromTask::RestoreRefused { reason }).await?;
+            return Ok(None);
+        }
         let read = fs::read(saved.join("progress"));
         let parsed =
             read.and_then(|bytes| serde_json::from_slice(&bytes).map_err(io::Error::other));
