@@ -28,9 +28,9 @@ const HEARTBEATS_MILLIS: [u64; 5] = [1_000, 1_000, 1_000, 1_000, 200];
 const SYNCS_MILLIS: [u64; 4] = [0, 0, 10, 100];
 /// Duplicates of stragglers start early, since tasks are short.
 const EAGER_SPECULATION: SpeculationSettings = SpeculationSettings {
-    minimum: Span::from_millis(500),
+    minimum: Span::from_millis(200),
     finished_min: 1,
-    slowdown_permille: 500,
+    slowdown_permille: 100,
     period: Span::from_millis(200),
 };
 /// The moments at which something may be done.
@@ -288,7 +288,7 @@ impl Plan {
         let journal_sizes = [4 << 10, 64 << 10, 64 << 20];
         let journal_bytes_max = *chance.pick(&journal_sizes).unwrap_or(&(64 << 20));
         let choices = [FsyncPolicy::Always, FsyncPolicy::Interval(FSYNC_INTERVAL)];
-        let speculation = chance.happens(400).then_some(EAGER_SPECULATION);
+        let speculation = chance.happens(600).then_some(EAGER_SPECULATION);
         let fsync = *chance.pick(&choices).unwrap_or(&FsyncPolicy::Always);
         let sync = *chance.pick(&SYNCS_MILLIS).unwrap_or(&0);
         let heartbeat = *chance.pick(&HEARTBEATS_MILLIS).unwrap_or(&1_000);

@@ -43,7 +43,7 @@ impl SimJob {
         let parameters = Parameters {
             number,
             maps: chance.count(0, 9),
-            reduces: chance.count(0, 4),
+            reduces: *chance.pick(&[0, 0, 1, 2, 3, 4]).unwrap_or(&1),
             units_max: chance.count(1, 8),
             unit_millis: chance.between(20, 3_000),
         };

@@ -16,13 +16,15 @@ const KILLED: i32 = 9;
 /// Steps of most tasks: each unit of work is one, and there are some at the start and at the end.
 const STEPS: u32 = 14;
 /// Of 1000 processes, so many are slow.
-const SLOW_PERMILLE: u32 = 150;
+const SLOW_PERMILLE: u32 = 250;
 /// Of 1000 processes, so many cannot read a checkpoint.
 const REFUSED_RESTORES_PERMILLE: u32 = 100;
 /// How many times longer the work of a slow process takes at most.
 const PACE_MAX: u32 = 8;
+/// The longest times from SIGSTOP to the stop.
+const STOP_MILLIS_MAX: [u64; 4] = [3, 3, 3, 100];
 /// The longest times for each half of a commit.
-const COMMIT_MILLIS_MAX: [u64; 4] = [3, 3, 50, 1_500];
+const COMMIT_MILLIS_MAX: [u64; 4] = [3, 50, 1_500, 3_000];
 
 /// How a process follows signals.
 #[derive(Debug, Clone, Copy, Default)]
@@ -75,10 +77,11 @@ pub(super) struct Fate {
 impl Fate {
     /// Draws the fate of a process; something is wrong with `permille` of 1000 processes.
     pub(super) fn draw(chance: &mut Chance, permille: u32) -> Fate {
+        let stop_max = *chance.pick(&STOP_MILLIS_MAX).unwrap_or(&3);
         let commit_max = *chance.pick(&COMMIT_MILLIS_MAX).unwrap_or(&3);
         let mut fate = Fate {
             reflexes: Reflexes {
-                stop: chance.millis(0, 3),
+                stop: chance.millis(0, stop_max),
                 kill: chance.millis(0, 5),
                 ..Reflexes::default()
             },
