@@ -189,6 +189,8 @@ pub enum Reaction {
     CoordinatorEnd,
     /// Something happens to the worker's host.
     Worker(HostFault),
+    /// The worker's daemon gets SIGTERM, and the coordinator hears nothing of it for this time.
+    LeaveUnheard(Duration),
 }
 
 /// What happens to connections with the coordinator.
@@ -438,7 +440,7 @@ impl Plan {
         let by_reaction = self
             .reactions
             .iter()
-            .any(|planned| matches!(planned.reaction, Reaction::Break(_) | Reaction::Worker(_)));
+            .any(|planned| matches!(planned.reaction, Reaction::Break(_) | Reaction::Worker(_) | Reaction::LeaveUnheard(_)));
         by_fault || by_reaction
     }
 
@@ -552,6 +554,7 @@ fn draw_reaction(chance: &mut Chance, moment: Moment, disturbance: Disturbance) 
     if hits_hosts && has_attempt {
         choices.push(Reaction::Worker(HostFault::Crash(draw_duration(chance))));
         choices.push(Reaction::Worker(HostFault::Terminate));
+        choices.push(Reaction::LeaveUnheard(chance.millis(1_000, 60_000)));
         choices.push(Reaction::Worker(HostFault::Sleep(draw_duration(chance))));
     }
     let drawn = chance.pick(&choices).copied();

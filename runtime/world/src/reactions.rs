@@ -188,6 +188,14 @@ impl Reactions {
                 let call = self.disk.calls() + calls;
                 self.disk.fail_call(call, CallFault::LastCall);
             }
+            Reaction::LeaveUnheard(lasting) => {
+                if let Subject::Attempt(_, worker) = subject
+                    && let Some(name) = (self.names)(worker)
+                {
+                    self.hit(&name, HostFault::Terminate);
+                }
+                return self.break_connections(Breakage::BlockTo(lasting), subject);
+            }
             Reaction::Worker(fault) => {
                 if let Subject::Attempt(_, worker) = subject
                     && let Some(name) = (self.names)(worker)

@@ -273,11 +273,7 @@ impl Coordinator {
             (_, Owner::Cluster) if away => Some(DISCARD_PATIENCE),
             _ => Some(Duration::ZERO),
         };
-        let failed = ending.fail(&why, patience, now());
-        if let Failed::Retry { .. } = failed {
-            reached(Situation::EndingRetried);
-        }
-        match failed {
+        match ending.fail(&why, patience, now()) {
             Failed::GiveUp(killed) => {
                 let end = give_up(known, &why, killed);
                 self.try_to_end(job, None, Some(end));

@@ -304,7 +304,6 @@ impl Worker {
         if let Some(waiting) = self.waiting(attempt.task.job)
             && waiting.iter().any(|other| other.attempt == attempt)
         {
-            reached(Situation::SuspendWithoutProcess);
             let reason = "its process is not started yet".to_owned();
             return self.report(attempt, Report::SuspendRefused { reason });
         }

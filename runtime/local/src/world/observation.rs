@@ -14,18 +14,18 @@ use napreduce_protocol::{ToWorker, WorkerReport};
 
 listed! {
     /// A situation that some runs of a simulation must reach: defects that show only there are found only then.
+    ///
+    /// Not listed is what correct peers never cause: the engine suspends no attempt that has not started or may commit. Nor
+    /// is the repeated end of a job, for which its output's storage must fail; simulations have real directories.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Situation {
         SuspendedAtGate = "an attempt was suspended at its gate",
         SuspendedAtWork = "an attempt was suspended at work, because it did not come to its gate",
-        SuspendWithGrant = "an attempt with a commit grant was told to suspend",
-        SuspendWithoutProcess = "an attempt without a process was told to suspend",
         StopRepeated = "a process did not stop at once and was stopped again",
         StopGivenUp = "a process never stopped, and its suspend was undone",
         DescendantRan = "a descendant did not stop, and the suspend was undone",
         ContinuedByOthers = "a suspended process was continued by others",
-        OrderWaited = "an order waited for the start of its process",
-        ResumedLate = "an order waited for an earlier one to be carried out",
+        OrderWaited = "an order waited for an earlier one to be carried out",
         InputsDeferred = "inputs were announced to a stopped reduce",
         CheckpointedRunning = "a running attempt was told to save its work",
         CheckpointedSuspended = "a suspended attempt was told to save its work",
@@ -67,7 +67,6 @@ listed! {
         RecoveredPaused = "a coordinator recovered with a paused job",
         RecoveredCommitting = "a coordinator recovered during the commit of a job",
         EndingWaited = "the end of a job waited for its claim",
-        EndingRetried = "the end of a job was tried again",
         EndingKilled = "a job was killed while its output was settled",
         SubmissionRepeated = "a submission arrived again after its job was accepted",
         SubmissionJoined = "a submission arrived again while its output was claimed",

@@ -181,16 +181,12 @@ impl Preemption {
         match input {
             Input::Granted => self.granted = true,
             Input::Ordered(order) if self.is_busy() => {
-                reached(match self.stage {
-                    Stage::Starting => Situation::OrderWaited,
-                    _ => Situation::ResumedLate,
-                });
+                if self.stage != Stage::Starting {
+                    reached(Situation::OrderWaited);
+                }
                 self.waiting.push_back(order);
             }
             Input::Ordered(order) => {
-                if self.granted && matches!(order, Order::Suspend { .. }) {
-                    reached(Situation::SuspendWithGrant);
-                }
                 self.follow(order, page_out, &mut steps)?;
             }
             _ => self.advance(input, &mut steps),
