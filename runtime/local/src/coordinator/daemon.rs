@@ -203,16 +203,16 @@ impl Coordinator {
         let ended = self.state.take_ended();
         let commits = ended.iter().filter(|job| self.begin_commit(**job)).count();
         #[cfg(feature = "simulated")]
-        if let Err(broken) = self.state.engine().check() {
-            tracing::error!(target: "oracle", "{broken}");
+        for job in &ended {
+            note(&Fact::JobEnding { job: *job });
         }
         #[cfg(feature = "simulated")]
         if let Err(broken) = self.state.check_outputs() {
             tracing::error!(target: "oracle", "{broken}");
         }
         #[cfg(feature = "simulated")]
-        for job in &ended {
-            note(&Fact::JobEnding { job: *job });
+        if let Err(broken) = self.state.engine().check() {
+            tracing::error!(target: "oracle", "{broken}");
         }
         self.entries.write(|entries| write(entries, commits > 0))?;
         self.state.flush();
