@@ -458,6 +458,36 @@ mod tests {
         assert!(oracle.judge(&applied(4, &killed(1))).is_some());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn undelivered_report_and_order_are_found() {
+        let report = killed(1);
+        let made = Fact::ReportMade {
+            worker: WORKER,
+            number: 1,
+            report: &report,
+        };
+        let message = commit(1, 1);
+        let queued = Fact::OrderQueued {
+            worker: WORKER,
+            message: &message,
+        };
+        for undelivered in [&made, &queued] {
+            let healed = Instant::now() + Duration::from_secs(60);
+            let mut oracle = DeliveryOracle::new(healed);
+            assert_eq!(oracle.judge(undelivered), None);
+            tokio::time::advance(DELIVERED_WITHIN).await;
+            assert_eq!(oracle.judge(&Fact::EntryDecided), None, "there are faults");
+            tokio::time::advance(DELIVERED_WITHIN).await;
+            assert!(oracle.judge(&Fact::EntryDecided).is_some());
+            assert_eq!(oracle.judge(&Fact::EntryDecided), None, "it is known");
+            let mut oracle = DeliveryOracle::new(healed);
+            oracle.judge(undelivered);
+            oracle.judge(&Fact::WorkerGone { worker: WORKER });
+            tokio::time::advance(DELIVERED_WITHIN * 2).await;
+            assert_eq!(oracle.judge(&Fact::EntryDecided), None);
+        }
+    }
+
     #[test]
     fn second_grant_is_found() {
         let mut oracle = GrantOracle::default();
