@@ -437,10 +437,12 @@ impl Plan {
             Fault::Host(name, _) => name != COORDINATOR,
             Fault::Disk(_) => false,
         });
-        let by_reaction = self
-            .reactions
-            .iter()
-            .any(|planned| matches!(planned.reaction, Reaction::Break(_) | Reaction::Worker(_) | Reaction::LeaveUnheard(_)));
+        let by_reaction = self.reactions.iter().any(|planned| {
+            matches!(
+                planned.reaction,
+                Reaction::Break(_) | Reaction::Worker(_) | Reaction::LeaveUnheard(_)
+            )
+        });
         by_fault || by_reaction
     }
 
