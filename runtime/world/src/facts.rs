@@ -36,6 +36,8 @@ struct SharedFacts {
     killed: BTreeSet<JobId>,
     /// Jobs that an operator killed, by the coordinator's answer.
     kill_answered: BTreeSet<JobId>,
+    /// Jobs whose success was decided.
+    decided: BTreeSet<JobId>,
     /// Numbers of the planned jobs that succeeded.
     succeeded: BTreeSet<u32>,
     /// Numbers of the planned jobs that the coordinator may have forgotten.
@@ -221,9 +223,17 @@ impl Facts {
         lock(&self.shared).killed.insert(job);
     }
 
+    /// Notes that the success of a job was decided. A kill comes too late now.
+    pub fn note_decided(&self, job: JobId) {
+        lock(&self.shared).decided.insert(job);
+    }
+
     /// Notes that the coordinator has answered that it kills a job.
     pub fn note_kill_answered(&self, job: JobId) {
-        lock(&self.shared).kill_answered.insert(job);
+        let mut facts = lock(&self.shared);
+        if !facts.decided.contains(&job) {
+            facts.kill_answered.insert(job);
+        }
     }
 
     /// Returns whether the coordinator has answered that it kills this job.

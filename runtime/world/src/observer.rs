@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use napreduce_engine::WorkerId;
+use napreduce_engine::{JobOutcome, WorkerId};
 use napreduce_local::world::{Fact, Observer, Situation};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
@@ -80,6 +80,13 @@ impl Observer for WorldObserver {
         if let Fact::WorkerJoined { worker, name } = fact {
             let name = (*name).to_owned();
             self.names.borrow_mut().insert(*worker, name);
+        }
+        if let Fact::JobEnding {
+            job,
+            outcome: Some(JobOutcome::Succeeded),
+        } = fact
+        {
+            self.facts.note_decided(*job);
         }
         if let Some(reached) = Reached::from_fact(fact) {
             // Nobody waits for it after the faults.

@@ -207,8 +207,19 @@ impl Shift {
             Command::SuspendAttempt => self.suspend(attempt, After::GoOn).await,
             Command::CheckpointAttempt => self.command(attempt, TaskCommand::Checkpoint).await,
             Command::KillAttempt => self.command(attempt, TaskCommand::Kill).await,
+            Command::KillRivals => self.kill_rivals(attempt).await,
             _ => self.command(attempt, TaskCommand::Resume).await,
         }
+    }
+
+    /// Kills the other attempts of a task.
+    async fn kill_rivals(&mut self, attempt: AttemptId) -> Result<(), ClientError> {
+        for live in self.live().await? {
+            if live.attempt.task == attempt.task && live.attempt != attempt {
+                self.command(live.attempt, TaskCommand::Kill).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Draws a live attempt, more often than not that of the last command.

@@ -34,7 +34,7 @@ const EAGER_SPECULATION: SpeculationSettings = SpeculationSettings {
     period: Span::from_millis(200),
 };
 /// The moments at which something may be done.
-const MOMENTS: [Moment; 13] = [
+const MOMENTS: [Moment; 17] = [
     Moment::Submission,
     Moment::Submission,
     Moment::Launch,
@@ -47,6 +47,10 @@ const MOMENTS: [Moment; 13] = [
     Moment::CommitRequest,
     Moment::Suspended,
     Moment::End,
+    Moment::End,
+    Moment::StorageFailure,
+    Moment::Ending,
+    Moment::Ending,
     Moment::Ending,
 ];
 /// The longest times between a moment and what is done then. Messages take up to 3 ms.
@@ -132,6 +136,8 @@ pub enum Command {
     SuspendAttempt,
     CheckpointAttempt,
     KillAttempt,
+    /// Kills the other attempts of the task.
+    KillRivals,
     ResumeAttempt,
     SuspendJob,
     HoldJob,
@@ -170,6 +176,8 @@ pub enum Moment {
     Suspended,
     /// A worker reports that an attempt has ended.
     End,
+    /// A worker reports that an attempt failed on storage that all share.
+    StorageFailure,
     /// The last task of a job has ended.
     Ending,
 }
@@ -414,7 +422,7 @@ impl Plan {
             let moment = *chance.pick(&MOMENTS).unwrap_or(&Moment::Launch);
             let reaction = draw_reaction(&mut chance, moment, disturbance);
             let count_max = match moment {
-                Moment::Submission | Moment::Ending => 3,
+                Moment::Submission | Moment::Ending | Moment::StorageFailure => 3,
                 Moment::Suspend | Moment::Resume | Moment::Checkpoint | Moment::Kill => 5,
                 _ => 15,
             };
@@ -532,6 +540,7 @@ fn draw_reaction(chance: &mut Chance, moment: Moment, disturbance: Disturbance) 
             Command::SuspendAttempt,
             Command::CheckpointAttempt,
             Command::KillAttempt,
+            Command::KillRivals,
             Command::ResumeAttempt,
         ] {
             choices.push(Reaction::Command(command));
@@ -573,7 +582,8 @@ fn draw_breakage(chance: &mut Chance) -> Breakage {
         Breakage::Sever,
         Breakage::BlockTo(lasting),
         Breakage::BlockFrom(lasting),
-        Breakage::Overtake(chance.millis(1, 60)),
+        Breakage::Overtake(chance.millis(30, 90)),
+        Breakage::Overtake(chance.millis(30, 90)),
         Breakage::Overtake(chance.millis(1, 600)),
     ];
     *chance.pick(&choices).unwrap_or(&Breakage::Reset)

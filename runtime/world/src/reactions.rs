@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_engine::{AttemptId, JobId, Order, Report, WorkerId};
+use napreduce_engine::{AttemptId, FaultPlace, JobId, Order, Report, WorkerId};
 use napreduce_local::world::disk::{CallFault, SimDisk};
 use napreduce_local::world::{Fact, LinkSettings, NetFault, SimNet};
 use napreduce_protocol::{ToWorker, WorkerReport};
@@ -68,7 +68,7 @@ impl Reached {
                     subject: Subject::Attempt(attempt, *worker),
                 })
             }
-            Fact::JobEnding { job } => Some(Reached {
+            Fact::JobEnding { job, .. } => Some(Reached {
                 moment: Moment::Ending,
                 subject: Subject::Job(*job),
             }),
@@ -87,6 +87,9 @@ fn moment_of_report(report: &WorkerReport) -> Option<(Moment, AttemptId)> {
                 _ => return None,
             };
             Some((moment, *attempt))
+        }
+        WorkerReport::Failed { attempt, error } if error.place == FaultPlace::SharedStorage => {
+            Some((Moment::StorageFailure, *attempt))
         }
         WorkerReport::Finished { attempt, .. } | WorkerReport::Failed { attempt, .. } => {
             Some((Moment::End, *attempt))

@@ -204,7 +204,11 @@ impl Coordinator {
         let commits = ended.iter().filter(|job| self.begin_commit(**job)).count();
         #[cfg(feature = "simulated")]
         for job in &ended {
-            note(&Fact::JobEnding { job: *job });
+            let known = self.state.jobs().get(job);
+            note(&Fact::JobEnding {
+                job: *job,
+                outcome: known.and_then(|known| known.outcome.as_ref()),
+            });
         }
         #[cfg(feature = "simulated")]
         if let Err(broken) = self.state.check_outputs() {

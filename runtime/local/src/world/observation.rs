@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use napreduce_engine::listed;
 #[cfg(feature = "simulated")]
-use napreduce_engine::{JobId, WorkerId};
+use napreduce_engine::{JobId, JobOutcome, WorkerId};
 #[cfg(feature = "simulated")]
 use napreduce_protocol::{ToWorker, WorkerReport};
 
@@ -133,7 +133,10 @@ pub enum Fact<'a> {
     /// A worker has left or is lost. A replay decides so again.
     WorkerGone { worker: WorkerId },
     /// The outcome of a job is decided, and its output is to be settled.
-    JobEnding { job: JobId },
+    JobEnding {
+        job: JobId,
+        outcome: Option<&'a JobOutcome>,
+    },
 }
 
 /// Gets what the live code notes.

@@ -23,6 +23,10 @@ const REFUSED_RESTORES_PERMILLE: u32 = 100;
 const PACE_MAX: u32 = 8;
 /// The longest times from SIGSTOP to the stop.
 const STOP_MILLIS_MAX: [u64; 4] = [3, 3, 3, 100];
+/// The longest times from SIGKILL to the end.
+const KILL_MILLIS_MAX: [u64; 3] = [5, 5, 100];
+/// The longest times until a continued process works.
+const WAKE_MILLIS_MAX: [u64; 3] = [3, 50, 1_000];
 /// The longest times for each half of a commit.
 const COMMIT_MILLIS_MAX: [u64; 4] = [3, 50, 1_500, 3_000];
 
@@ -62,6 +66,8 @@ pub(super) struct Fate {
     pub(super) start: Duration,
     /// How many times longer its work takes.
     pub(super) pace: u32,
+    /// Time until it works again after it was continued.
+    pub(super) wake: Duration,
     /// Time for the move of its part, and again from there to its end.
     pub(super) commit: Duration,
     /// Whether it cannot read the checkpoint with which it begins.
@@ -78,11 +84,13 @@ impl Fate {
     /// Draws the fate of a process; something is wrong with `permille` of 1000 processes.
     pub(super) fn draw(chance: &mut Chance, permille: u32) -> Fate {
         let stop_max = *chance.pick(&STOP_MILLIS_MAX).unwrap_or(&3);
+        let kill_max = *chance.pick(&KILL_MILLIS_MAX).unwrap_or(&5);
+        let wake_max = *chance.pick(&WAKE_MILLIS_MAX).unwrap_or(&3);
         let commit_max = *chance.pick(&COMMIT_MILLIS_MAX).unwrap_or(&3);
         let mut fate = Fate {
             reflexes: Reflexes {
                 stop: chance.millis(0, stop_max),
-                kill: chance.millis(0, 5),
+                kill: chance.millis(0, kill_max),
                 ..Reflexes::default()
             },
             start: chance.millis(5, 60),
@@ -91,6 +99,7 @@ impl Fate {
             } else {
                 1
             },
+            wake: chance.millis(0, wake_max),
             commit: chance.millis(1, commit_max),
             refuses_restore: chance.happens(REFUSED_RESTORES_PERMILLE),
             ..Fate::default()

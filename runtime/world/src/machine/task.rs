@@ -438,6 +438,7 @@ impl SimTask {
             ToTask::Suspend { epoch, .. } => self.suspending = Some(epoch),
             ToTask::Resume { epoch, .. } => {
                 self.suspending = None;
+                sleep(self.fate.wake).await;
                 self.process.set_awake();
                 self.machine.check_slots();
                 if !self.saving && self.machine.facts.is_held(self.process.attempt) {
