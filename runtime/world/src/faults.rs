@@ -90,7 +90,7 @@ impl Faults {
 
     fn heal_disk_after(&self, lasting: Duration) {
         let disk = self.disk.clone();
-        let usual = self.usual.clone();
+        let usual = self.usual;
         spawn_local(async move {
             sleep(lasting).await;
             heal(&disk, &usual);
@@ -100,6 +100,6 @@ impl Faults {
 
 /// Makes calls to a disk succeed again.
 fn heal(disk: &SimDisk, usual: &FaultRates) {
-    disk.set_rates(usual.clone());
+    disk.set_rates(*usual);
     disk.set_capacity(None);
 }

@@ -211,7 +211,7 @@ impl<'a> Simulation<'a> {
             sync: self.plan.sync,
             ..FaultRates::default()
         };
-        self.disk.set_rates(usual.clone());
+        self.disk.set_rates(usual);
         let coordinator = Daemon::Coordinator {
             policy: self.plan.policy,
             fsync: self.plan.fsync,
