@@ -373,11 +373,14 @@ impl Cluster {
         }
     }
 
-    /// Releases an attempt.
+    /// Releases an attempt, and its task unless another attempt of it is held.
     pub(super) fn release_hold(&mut self, id: AttemptId) {
         let attempt = self.attempt_mut(id);
-        if attempt.is_held() {
-            attempt.hold = None;
+        if !attempt.is_held() {
+            return;
+        }
+        attempt.hold = None;
+        if !self.holds_another(id) {
             self.job_mut(id.task.job).release(id.task);
         }
     }
@@ -386,12 +389,23 @@ impl Cluster {
     /// attempt.
     pub(super) fn keep_hold(&mut self, gone: &Attempt) {
         let task = gone.id.task;
+        if !gone.is_held() || self.holds_another(gone.id) {
+            return;
+        }
         if let Some(job) = self.jobs.get_mut(&task.job)
-            && gone.is_held()
             && !job.phases[task.kind].held.contains(&task.index)
         {
             job.release(task);
         }
+    }
+
+    /// Returns whether an operator holds another live attempt of the same task.
+    fn holds_another(&self, id: AttemptId) -> bool {
+        let Some(job) = self.jobs.get(&id.task.job) else {
+            return false;
+        };
+        let mut others = job.attempts_of(id.task).filter(|other| *other != id);
+        others.any(|other| self.attempts[&other].is_held())
     }
 
     /// Returns the last attempts of a job's tasks that operators suspended.

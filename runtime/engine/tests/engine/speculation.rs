@@ -279,6 +279,21 @@ fn committing_or_preempted_attempt_gets_no_duplicate() {
 }
 
 #[test]
+fn resume_of_duplicate_leaves_original_suspended() {
+    doubled(
+        "operator suspend m3.1: wait
+             > suspend m3.1
+         suspended m3.1
+         operator suspend m3.2: wait
+             > suspend m3.2
+         suspended m3.2
+         operator resume m3.2: go on
+             > resume m3.2
+         resumed m3.2",
+    );
+}
+
+#[test]
 fn too_few_finished_tasks_give_no_median() {
     check(
         "speculating
