@@ -209,6 +209,7 @@ impl Accepted {
             job: self.job,
             extension: &plan.part_extension,
             overwrite: plan.overwrite,
+            others: &[],
             splits: &plan.splits,
             submission: self.token,
             owner,

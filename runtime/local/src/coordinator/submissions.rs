@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use napreduce_engine::{Event, JobId};
-use napreduce_protocol::{JobError, JobPlan};
+use napreduce_protocol::{ClaimToken, JobError, JobPlan};
 use tokio::sync::oneshot;
 
 use super::claims::Claim;
@@ -11,7 +11,9 @@ use super::entry::{Accepted, Extra};
 use super::followers::Following;
 use super::submitters::{Pins, Submitter};
 use super::{Coordinator, Input};
-use crate::output::{ClaimMark, OutputClaim, Protected, check_place, files_read, take_output};
+use crate::output::{
+    ClaimMark, ClaimRequest, OutputClaim, Protected, check_place, files_read, take_output,
+};
 use crate::user::current_user;
 use crate::world::{Situation, reached};
 
@@ -22,11 +24,16 @@ impl Coordinator {
         let own = Arc::clone(&self.own);
         let disk = self.disk.clone();
         let protected = self.protected(&accepted.plan);
+        let others = self.claims_of_jobs();
         let pinning = self.cluster.as_ref().map(|cluster| cluster.pinning());
         self.world.tasks.blocking(move || {
             let pins = pinning.map(|pin| pin(&accepted));
+            let request = ClaimRequest {
+                others: &others,
+                ..accepted.claim_request()
+            };
             let claim = check_place(&accepted.plan.output, &protected)
-                .and_then(|()| take_output(&disk, &accepted.claim_request()));
+                .and_then(|()| take_output(&disk, &request));
             // Ignored if the coordinator has stopped; the claim is dropped, and its lock is released with the
             // process.
             own(Input::Claimed {
@@ -35,6 +42,12 @@ impl Coordinator {
                 claim,
             });
         });
+    }
+
+    /// Returns the claims of all jobs. After a restart, and while an output is unreachable, no process holds them.
+    fn claims_of_jobs(&self) -> Vec<ClaimToken> {
+        let jobs = self.state.jobs().values();
+        jobs.map(|known| known.accepted.claim.token).collect()
     }
 
     /// Returns the directories and inputs that the output directory must not overlap.

@@ -60,6 +60,7 @@ impl GuestOutput {
             job,
             extension: &plan.part_extension,
             overwrite: plan.overwrite,
+            others: &[],
             splits: &plan.splits,
             submission,
             owner: Owner::Program,

@@ -53,6 +53,9 @@ fn find_older(
     let Some(known) = &record else {
         return Ok(Some(OlderClaim::Left { lock, record }));
     };
+    if request.others.contains(&known.token) {
+        return Ok(Some(OlderClaim::InUse));
+    }
     let in_use = match life_of(&storage.world().process, &known.holder, known.token)? {
         Life::Alive => true,
         Life::Dead => false,

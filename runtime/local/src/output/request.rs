@@ -16,6 +16,9 @@ pub struct ClaimRequest<'a> {
     /// The extension of part files.
     pub extension: &'a str,
     pub overwrite: bool,
+    /// The claims of other jobs of the same coordinator. They are in use, even if the process that wrote them is dead and
+    /// this one has not resumed them yet.
+    pub others: &'a [ClaimToken],
     /// The job's inputs, which the commit must not replace.
     pub splits: &'a [InputSplit],
     /// Identifies the submission; a retry recognizes the files of an earlier try by it.

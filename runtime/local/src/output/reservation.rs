@@ -42,6 +42,7 @@ impl OutputReservation {
             job: NO_JOB,
             extension: "",
             overwrite,
+            others: &[],
             splits: &[],
             submission,
             owner: Owner::Program,

@@ -101,6 +101,7 @@ impl Scene {
             job: JobId(job),
             extension: "",
             overwrite: true,
+            others: &[],
             splits: &[],
             submission,
             owner,

@@ -257,6 +257,28 @@ fn only_remains_of_dead_programs_are_undone() {
     }
 }
 
+/// A coordinator that was restarted has not resumed the claims of its jobs yet.
+#[test]
+fn claim_of_another_job_of_the_coordinator_is_in_use() {
+    let place = Place::new();
+    let claim = place
+        .take(&Disk::default(), FIRST)
+        .expect("a free directory");
+    let mark = claim.mark();
+    let manifest = write_parts(&claim);
+    drop(claim);
+    let out = place.out();
+    let others = [mark.token];
+    let request = ClaimRequest {
+        others: &others,
+        ..place.request(&out, OTHER_AGAIN)
+    };
+    let refused = DirectoryClaim::take(&Disk::default(), &request).expect_err("it is in use");
+    assert!(matches!(refused, JobError::OutputInUse { .. }), "{refused}");
+    committed(place.resumed(mark), &manifest);
+    place.assert_committed();
+}
+
 #[test]
 fn commit_of_dead_program_is_finished() {
     for overwrite in [false, true] {

@@ -98,6 +98,7 @@ impl Place {
             job: JOB,
             extension: "",
             overwrite,
+            others: &[],
             splits: &self.splits,
             submission,
             owner,

@@ -88,6 +88,30 @@ fn work_of_another_program_is_kept() {
     assert_eq!(stores.uploads_left().len(), 2, "{upload:?}");
 }
 
+/// A coordinator that was restarted has not resumed the claims of its jobs yet.
+#[test]
+fn claim_of_another_job_of_the_coordinator_is_in_use() {
+    let stores = MemoryStores::default();
+    let claim = take(stores.process(None), FIRST).expect("a free output");
+    let others = [claim.mark().token];
+    drop(claim);
+    let other = Asking {
+        submission: 2,
+        ..AGAIN
+    };
+    let request = ClaimRequest {
+        others: &others,
+        ..request(other)
+    };
+    let refused = BucketClaim::take(bucket(stores.process(None)), &request);
+    assert!(
+        matches!(refused, Err(JobError::OutputInUse { .. })),
+        "{refused:?}"
+    );
+    let claim = take(stores.process(None), other).expect("its holder is dead");
+    claim.discard().expect("it is ours");
+}
+
 #[test]
 fn claim_of_other_host_expires_with_its_lease() {
     for owner in [Owner::Program, Owner::Cluster] {

@@ -55,6 +55,7 @@ fn request(asking: Asking) -> ClaimRequest<'static> {
         job: JOB,
         extension: "",
         overwrite,
+        others: &[],
         splits: &[],
         submission,
         owner,
