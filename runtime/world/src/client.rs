@@ -113,7 +113,7 @@ impl SimClient {
             subject: Subject::Client(self.job.parameters.number),
         };
         loop {
-            // Nobody waits for it after the faults.
+            // Sending fails after the faults, when the reactions have ended.
             let _ = self.moments.send(submission);
             let error = match client.submit(self.job.plan.clone(), &options).await {
                 Ok(job) => return Ok(job),

@@ -20,12 +20,12 @@ pub enum Echo {
     Silent,
 }
 
-/// What a run does after a violation.
+/// Whether a run continues after a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterViolation {
-    /// It goes on, since more may be wrong.
+    /// The run continues and may find more violations.
     GoOn,
-    /// It ends, since one is enough.
+    /// The run ends at once.
     End,
 }
 

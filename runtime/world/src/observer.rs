@@ -89,7 +89,7 @@ impl Observer for WorldObserver {
             self.facts.note_decided(*job);
         }
         if let Some(reached) = Reached::from_fact(fact) {
-            // Nobody waits for it after the faults.
+            // Sending fails after the faults, when the reactions have ended.
             let _ = self.moments.send(reached);
         }
         let mut oracles = self.oracles.borrow_mut();

@@ -106,7 +106,7 @@ struct Shift {
     last: Option<AttemptId>,
 }
 
-/// What the operator does after a suspend.
+/// The action of the operator after a suspend.
 enum After {
     /// Waits until it is done, and expects the attempt to stay suspended.
     Wait,

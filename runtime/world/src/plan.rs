@@ -89,7 +89,7 @@ pub struct Plan {
     pub heartbeat: Duration,
     /// When the faults stop.
     pub until: Duration,
-    /// Of 1000 processes, so many have a fault.
+    /// The number of processes among 1000 that have a fault.
     pub task_faults_permille: u32,
     pub workers: Vec<PlannedWorker>,
     pub jobs: Vec<PlannedJob>,

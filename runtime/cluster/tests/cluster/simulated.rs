@@ -274,7 +274,7 @@ fn partitioned_worker_is_lost_and_returns() {
     });
 }
 
-/// Nobody has closed the connection of the predecessor, so its name is free only when the coordinator counts it as lost.
+/// The connection of the predecessor is still open, so its name is free only when the coordinator counts it as lost.
 #[test]
 fn worker_back_after_power_loss_gets_its_name_again() {
     simulate(async {

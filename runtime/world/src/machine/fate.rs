@@ -15,9 +15,9 @@ const SEGMENTATION_FAULT: i32 = 11;
 const KILLED: i32 = 9;
 /// Steps of most tasks: each unit of work is one, and there are some at the start and at the end.
 const STEPS: u32 = 14;
-/// Of 1000 processes, so many are slow.
+/// The number of slow processes among 1000.
 const SLOW_PERMILLE: u32 = 250;
-/// Of 1000 processes, so many cannot read a checkpoint.
+/// The number of processes among 1000 that cannot read a checkpoint.
 const REFUSED_RESTORES_PERMILLE: u32 = 100;
 /// How many times longer the work of a slow process takes at most.
 const PACE_MAX: u32 = 8;
@@ -39,7 +39,7 @@ pub(super) struct Reflexes {
     pub(super) kill: Duration,
     /// Time from SIGSTOP to a SIGKILL by the kernel, if the process is stopped then.
     pub(super) dies_stopped: Option<Duration>,
-    /// Time from SIGSTOP to a SIGCONT by somebody else, if the process is stopped then.
+    /// Time from SIGSTOP until another program sends SIGCONT. A process that is not stopped then ignores it.
     pub(super) is_continued: Option<Duration>,
     /// Whether a descendant keeps running when the process stops.
     pub(super) leaves_descendant: bool,

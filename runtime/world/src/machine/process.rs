@@ -248,7 +248,7 @@ impl TaskProcess for SimProcess {
         if let Some(after) = self.reflexes.is_continued {
             self.later(after, |machine, process| {
                 if process.life() == Life::Stopped && process.resume() {
-                    machine.event(process.attempt, "is continued by somebody else");
+                    machine.event(process.attempt, "is continued by another program");
                 }
             });
         }

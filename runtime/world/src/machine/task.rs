@@ -224,7 +224,7 @@ impl SimTask {
         Ok(done(&text))
     }
 
-    /// Checks the result of work with files of this process, which nobody removes as long as it exists.
+    /// Reports a violation if the process cannot use its own files. The worker must not remove them while the process exists.
     fn own<T>(&self, worked: Result<T, Interruption>) -> Result<T, Interruption> {
         if let Err(Interruption::Fails(error)) = &worked {
             let what = format!("{} cannot use its files: {error}", self.process.attempt);
