@@ -104,7 +104,7 @@ impl SimClient {
     /// Submits the job. After a try without an answer, it looks for the job before it tries again.
     async fn submit(&self, client: &mut AsyncClient) -> Result<JobId, ClientError> {
         let options = SubmitOptions {
-            user: "user".to_owned(),
+            user: self.job.user.clone(),
             program: Some(self.program.clone()),
             ..SubmitOptions::default()
         };

@@ -10,13 +10,13 @@ use napreduce_cluster::{
     ClusterDirectory, ClusterPlace, CoordinatorConfiguration, FsyncPolicy, StartProcesses,
     WorkerConfiguration, WorkerError, coordinator_daemon, worker_daemon,
 };
-use napreduce_engine::{Slots, SpeculationSettings};
+use napreduce_engine::{PreemptionSettings, Slots, SpeculationSettings};
 use napreduce_history::open_history;
 use napreduce_local::process::{Interrupts, Processes};
 use napreduce_local::worker::IsolationMode;
 use napreduce_local::world::disk::SimDisk;
 use napreduce_local::world::{Node, SimNet, World};
-use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
+use napreduce_schedulers::SchedulerConfiguration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -25,7 +25,7 @@ use crate::chance::Chance;
 use crate::facts::Facts;
 use crate::log::Log;
 use crate::machine::{SimMachine, TaskFaults};
-use crate::plan::HostFault;
+use crate::plan::{HostFault, Speed};
 
 /// Time after which a service manager starts an ended daemon again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
@@ -41,7 +41,9 @@ pub const BEGINNING_MICROS: u64 = 1_780_000_000_000_000;
 #[derive(Debug, Clone)]
 pub enum Daemon {
     Coordinator {
-        policy: SchedulerName,
+        scheduler: Arc<SchedulerConfiguration>,
+        preemption: PreemptionSettings,
+        queues: Vec<String>,
         fsync: FsyncPolicy,
         heartbeat: Duration,
         journal_bytes_max: u64,
@@ -58,6 +60,7 @@ pub struct Host {
     pub name: String,
     pub address: IpAddr,
     pub daemon: Daemon,
+    pub speed: Speed,
     /// The cluster directory.
     pub directory: PathBuf,
     /// The disk of the coordinator's host, which contains the cluster directory.
@@ -102,14 +105,20 @@ impl Host {
             net: self.net.host(self.address),
             ..node.world()
         };
-        let slowest = *self.chance.pick(&BLOCKING_MILLIS_MAX).unwrap_or(&2);
+        let drawn = *self.chance.pick(&BLOCKING_MILLIS_MAX).unwrap_or(&2);
+        let slowest = match self.speed {
+            Speed::Drawn => drawn,
+            Speed::Even => 0,
+        };
         node.set_latency(Duration::ZERO..=Duration::from_millis(slowest));
         let (signals, arriving) = unbounded_channel();
         let interrupts = Interrupts::of_channel(arriving);
         let daemon = self.daemon.clone();
         let (ended, machine) = match daemon {
             Daemon::Coordinator {
-                policy,
+                scheduler,
+                preemption,
+                queues,
                 fsync,
                 heartbeat,
                 journal_bytes_max,
@@ -117,7 +126,9 @@ impl Host {
             } => {
                 node.use_disk(self.disk.clone());
                 self.end_with_last_call(&node);
-                let mut configuration = self.coordinator_configuration(policy);
+                let mut configuration = self.coordinator_configuration(scheduler);
+                configuration.preemption = preemption;
+                configuration.queues = queues;
                 configuration.fsync = fsync;
                 configuration.heartbeat = heartbeat;
                 configuration.journal_bytes_max = journal_bytes_max;
@@ -162,10 +173,12 @@ impl Host {
         });
     }
 
-    fn coordinator_configuration(&self, policy: SchedulerName) -> CoordinatorConfiguration {
+    fn coordinator_configuration(
+        &self,
+        scheduler: Arc<SchedulerConfiguration>,
+    ) -> CoordinatorConfiguration {
         let disk = Arc::new(self.disk.clone());
         let directory = ClusterDirectory::on_disk(disk, self.directory.clone());
-        let scheduler = Arc::new(SchedulerConfiguration::named(policy));
         let mut configuration =
             CoordinatorConfiguration::new(directory, scheduler, SchedulerConfiguration::read);
         configuration.bind = format!("{}:7000", self.address);

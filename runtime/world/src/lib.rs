@@ -34,5 +34,5 @@ mod workload;
 
 pub use log::{AfterViolation, Echo, Log};
 pub use napreduce_local::world::Situation;
-pub use plan::Plan;
-pub use run::{RunError, RunReport, RunSettings, run};
+pub use plan::{GivenJob, Plan};
+pub use run::{RunError, RunReport, RunSettings, run, run_and_look};

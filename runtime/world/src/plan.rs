@@ -2,13 +2,14 @@
 //! its own, so that a run without some of its parts keeps the others as they were.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_cluster::FsyncPolicy;
-use napreduce_engine::{Slots, Span, SpeculationSettings};
+use napreduce_engine::{PreemptionSettings, Slots, Span, SpeculationSettings};
 use napreduce_local::world::disk::FaultRates;
 use napreduce_local::world::{NetFault, SplitMix};
-use napreduce_schedulers::SchedulerName;
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
 use crate::chance::Chance;
 
@@ -77,7 +78,11 @@ pub enum Disturbance {
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub seed: u64,
-    pub policy: SchedulerName,
+    pub scheduler: Arc<SchedulerConfiguration>,
+    pub preemption: PreemptionSettings,
+    /// Queues that jobs name under policies without queues.
+    pub queues: Vec<String>,
+    pub speed: Speed,
     /// Bytes of the journal after which the coordinator writes a snapshot.
     pub journal_bytes_max: u64,
     /// When stragglers get duplicates.
@@ -98,6 +103,15 @@ pub struct Plan {
     pub reactions: Vec<PlannedReaction>,
 }
 
+/// How fast processes and blocking calls of daemons are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speed {
+    /// Some are slow, as drawn.
+    Drawn,
+    /// All are as fast as possible, and alike.
+    Even,
+}
+
 /// A worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedWorker {
@@ -113,13 +127,31 @@ impl PlannedWorker {
 }
 
 /// A job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedJob {
     pub number: u32,
     /// The number of its output directory, which other jobs may want, too.
     pub output: u32,
     /// Whether it replaces what another job has left there.
     pub overwrites: bool,
+    /// What it is; drawn if `None`.
+    pub given: Option<GivenJob>,
+}
+
+/// A job that is not drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenJob {
+    pub name: String,
+    pub queue: String,
+    pub user: String,
+    pub priority: i32,
+    pub deadline: Option<Duration>,
+    /// When it is submitted, since the run began.
+    pub submitted: Duration,
+    /// Tenths of a second for which each map works.
+    pub maps: Vec<u32>,
+    /// Tenths of a second for which each reduce works.
+    pub reduces: Vec<u32>,
 }
 
 /// A command of the operator, at the earliest at this time.
@@ -332,11 +364,15 @@ impl Plan {
                 number,
                 output,
                 overwrites: chance.happens(500),
+                given: None,
             });
         }
         let mut plan = Plan {
             seed,
-            policy,
+            scheduler: Arc::new(SchedulerConfiguration::named(policy)),
+            preemption: PreemptionSettings::default(),
+            queues: Vec::new(),
+            speed: Speed::Drawn,
             journal_bytes_max,
             speculation,
             fsync,
@@ -353,6 +389,47 @@ impl Plan {
         plan.draw_commands();
         plan.draw_faults(disturbance);
         plan.draw_reactions(disturbance);
+        plan
+    }
+
+    /// Returns a plan in which nothing goes wrong: these jobs on this many workers with these slots each.
+    pub fn undisturbed(
+        scheduler: SchedulerConfiguration,
+        preemption: PreemptionSettings,
+        workers: u32,
+        slots: Slots,
+        jobs: Vec<GivenJob>,
+    ) -> Plan {
+        let mut plan = Plan {
+            seed: 0,
+            scheduler: Arc::new(scheduler),
+            preemption,
+            queues: jobs.iter().map(|job| job.queue.clone()).collect(),
+            speed: Speed::Even,
+            journal_bytes_max: 64 << 20,
+            speculation: None,
+            fsync: FsyncPolicy::Interval(FSYNC_INTERVAL),
+            sync: Duration::ZERO,
+            heartbeat: Duration::from_secs(1),
+            until: Duration::ZERO,
+            task_faults_permille: 0,
+            workers: Vec::new(),
+            jobs: Vec::new(),
+            commands: Vec::new(),
+            faults: Vec::new(),
+            reactions: Vec::new(),
+        };
+        for number in 1..=workers {
+            plan.workers.push(PlannedWorker { number, slots });
+        }
+        for (number, job) in (1..).zip(jobs) {
+            plan.jobs.push(PlannedJob {
+                number,
+                output: number,
+                overwrites: false,
+                given: Some(job),
+            });
+        }
         plan
     }
 

@@ -105,6 +105,17 @@ fn run_directory() -> io::Result<TempDir> {
 /// # Errors
 /// Fails if it cannot be prepared; violations are no errors.
 pub fn run(settings: RunSettings) -> Result<RunReport, RunError> {
+    run_and_look(settings, |_| ())
+}
+
+/// Makes a run, and looks at the cluster directory once all jobs have ended, before the daemons do.
+///
+/// # Errors
+/// Fails if it cannot be prepared; violations are no errors.
+pub fn run_and_look(
+    settings: RunSettings,
+    look: impl FnOnce(&ClusterDirectory),
+) -> Result<RunReport, RunError> {
     let directory = run_directory()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -135,7 +146,7 @@ pub fn run(settings: RunSettings) -> Result<RunReport, RunError> {
         tokio::select! {
             biased;
             () = log.full() => {}
-            done = cluster.run(moments, reached, &observer) => done?,
+            done = cluster.run(moments, reached, &observer, look) => done?,
         }
         Ok(RunReport {
             events: log.count(),
@@ -187,18 +198,20 @@ impl<'a> Simulation<'a> {
         moments: UnboundedSender<Reached>,
         reached: UnboundedReceiver<Reached>,
         observer: &Rc<WorldObserver>,
+        look: impl FnOnce(&ClusterDirectory),
     ) -> Result<(), RunError> {
         let began = Instant::now();
         let seed = self.plan.seed;
         let until = began + self.plan.until;
         let task_faults = TaskFaults {
+            speed: self.plan.speed,
             permille: self.plan.task_faults_permille,
             until,
             chance: Chance::new(seed, "tasks"),
         };
         let what = format!(
             "seed {seed}, policy {}, {} faults of 1000 tasks, {} other faults, {} commands",
-            self.plan.policy,
+            self.plan.scheduler.scheduler,
             task_faults.permille,
             self.plan.faults.len(),
             self.plan.commands.len()
@@ -213,7 +226,9 @@ impl<'a> Simulation<'a> {
         };
         self.disk.set_rates(usual);
         let coordinator = Daemon::Coordinator {
-            policy: self.plan.policy,
+            scheduler: Arc::clone(&self.plan.scheduler),
+            preemption: self.plan.preemption,
+            queues: self.plan.queues.clone(),
             fsync: self.plan.fsync,
             heartbeat: self.plan.heartbeat,
             journal_bytes_max: self.plan.journal_bytes_max,
@@ -239,7 +254,7 @@ impl<'a> Simulation<'a> {
         for planned in &self.plan.jobs {
             let number = planned.number;
             let mut chance = Chance::new(seed, &format!("job-{number}"));
-            let job = SimJob::draw(&mut chance, *planned, self.directory);
+            let job = SimJob::new(&mut chance, planned, self.directory);
             let output = job.plan.output.clone();
             outputs.entry(output).or_default().push(job.clone());
             let name = format!("client-{number}");
@@ -307,6 +322,7 @@ impl<'a> Simulation<'a> {
         for (output, jobs) in &outputs {
             check_output(output, jobs, &self.facts, &self.log);
         }
+        look(&self.cluster_directory());
         // Every daemon ends when the sender of its faults is dropped: workers first, since they take their leave.
         let mut targets = self.join(faults).await.unwrap_or_default();
         while let Some(target) = targets.pop()
@@ -325,6 +341,7 @@ impl<'a> Simulation<'a> {
             name: name.to_owned(),
             address,
             daemon,
+            speed: self.plan.speed,
             directory: self.directory.join("cluster"),
             disk: self.disk.clone(),
             net: Arc::clone(&self.net),
@@ -350,9 +367,12 @@ impl<'a> Simulation<'a> {
 
     /// Returns the cluster directory as other hosts see it.
     fn place(&self) -> ClusterPlace {
+        ClusterPlace::Directory(self.cluster_directory())
+    }
+
+    fn cluster_directory(&self) -> ClusterDirectory {
         let disk = Arc::new(self.disk.shared());
-        let directory = ClusterDirectory::on_disk(disk, self.directory.join("cluster"));
-        ClusterPlace::Directory(directory)
+        ClusterDirectory::on_disk(disk, self.directory.join("cluster"))
     }
 
     /// Waits for a task; a panic is a violation.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::chance::Chance;
-use crate::plan::PlannedJob;
+use crate::plan::{GivenJob, PlannedJob};
 
 /// Bytes of each split; only the plan mentions them.
 const SPLIT_BYTES: u64 = 1 << 20;
@@ -26,6 +26,16 @@ pub struct Parameters {
     pub units_max: u32,
     /// Time for one unit.
     pub unit_millis: u64,
+    /// Units of work of each task; drawn if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<Units>,
+}
+
+/// Units of work of each task of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Units {
+    pub maps: Vec<u32>,
+    pub reduces: Vec<u32>,
 }
 
 /// A job to submit, and when.
@@ -33,12 +43,51 @@ pub struct Parameters {
 pub struct SimJob {
     pub parameters: Parameters,
     pub submitted: Duration,
+    pub user: String,
     pub plan: JobPlan,
 }
 
 impl SimJob {
-    /// Draws a planned job, whose output is in `directory`.
-    pub fn draw(chance: &mut Chance, planned: PlannedJob, directory: &Path) -> SimJob {
+    /// Returns a planned job, whose output is in `directory`.
+    pub fn new(chance: &mut Chance, planned: &PlannedJob, directory: &Path) -> SimJob {
+        match &planned.given {
+            Some(job) => SimJob::given(planned.number, job, directory),
+            None => SimJob::draw(chance, planned, directory),
+        }
+    }
+
+    fn given(number: u32, job: &GivenJob, directory: &Path) -> SimJob {
+        let parameters = Parameters {
+            number,
+            maps: length(&job.maps),
+            reduces: length(&job.reduces),
+            units_max: 0,
+            unit_millis: 100,
+            units: Some(Units {
+                maps: job.maps.clone(),
+                reduces: job.reduces.clone(),
+            }),
+        };
+        let mut plan = JobPlan::new("sim", directory.join(format!("output-{number}")));
+        plan.name.clone_from(&job.name);
+        plan.queue.clone_from(&job.queue);
+        plan.priority = job.priority;
+        plan.deadline = job.deadline;
+        plan.slowstart_permille = 1_000;
+        plan.checkpoint = CheckpointSupport {
+            map: true,
+            reduce: true,
+        };
+        add_tasks(&mut plan, &parameters, directory);
+        SimJob {
+            parameters,
+            submitted: job.submitted,
+            user: job.user.clone(),
+            plan,
+        }
+    }
+
+    fn draw(chance: &mut Chance, planned: &PlannedJob, directory: &Path) -> SimJob {
         let number = planned.number;
         let parameters = Parameters {
             number,
@@ -46,15 +95,11 @@ impl SimJob {
             reduces: *chance.pick(&[0, 0, 1, 2, 3, 4]).unwrap_or(&1),
             units_max: chance.count(1, 8),
             unit_millis: chance.between(20, 3_000),
+            units: None,
         };
         let mut plan = JobPlan::new("sim", directory.join(format!("output-{}", planned.output)));
         plan.overwrite = planned.overwrites;
         plan.name = format!("job-{number}");
-        plan.reduces = parameters.reduces;
-        for _ in 0..parameters.maps {
-            let input = directory.join("input");
-            plan.splits.push(Split::whole(&input, SPLIT_BYTES).into());
-        }
         plan.priority = i32::from(chance.happens(300));
         plan.slowstart_permille = chance.count(0, 10) * 100;
         plan.task_timeout = Duration::from_secs(chance.between(20, 120));
@@ -63,19 +108,40 @@ impl SimJob {
             // Some policies refuse other jobs.
             reduce: true,
         };
-        plan.parameters =
-            serde_json::to_vec(&parameters).expect("numbers, which JSON can represent");
+        add_tasks(&mut plan, &parameters, directory);
         SimJob {
             parameters,
             submitted: chance.millis(0, 8_000),
+            user: "user".to_owned(),
             plan,
         }
     }
 }
 
+/// Adds the tasks of a job to its plan, and the parameters for them.
+fn add_tasks(plan: &mut JobPlan, parameters: &Parameters, directory: &Path) {
+    let input = directory.join("input");
+    for _ in 0..parameters.maps {
+        plan.splits.push(Split::whole(&input, SPLIT_BYTES).into());
+    }
+    plan.reduces = parameters.reduces;
+    plan.parameters = serde_json::to_vec(parameters).expect("numbers, which JSON can represent");
+}
+
+fn length(tasks: &[u32]) -> u32 {
+    u32::try_from(tasks.len()).expect("as many tasks as a test has")
+}
+
 impl Parameters {
     /// Returns the units of work of a task.
     pub fn units(&self, kind: TaskKind, index: u32) -> u32 {
+        if let Some(units) = &self.units {
+            let of_kind = match kind {
+                TaskKind::Map => &units.maps,
+                TaskKind::Reduce => &units.reduces,
+            };
+            return of_kind[index as usize];
+        }
         let drawn = self.mix(0x75, &[kind_number(kind), u64::from(index)]);
         1 + u32::try_from(drawn % u64::from(self.units_max)).unwrap_or_default()
     }

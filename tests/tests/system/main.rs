@@ -5,7 +5,6 @@
 //! cluster per process, `preemption_swap` changes the swap of the machine, `chaos` has a command line and a
 //! mount namespace, and `structure` runs no program.
 
-mod agreement;
 mod browser;
 mod changed_outputs;
 mod completions;
@@ -15,7 +14,6 @@ mod driver_reads;
 mod exported;
 mod failures;
 mod fault_places;
-mod guarantees;
 mod guest_checkpoints;
 mod guests;
 mod hard_inputs;

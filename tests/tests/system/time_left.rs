@@ -305,21 +305,19 @@ fn sample_all(kinds: &[Kind], rounds: u64, period: Duration) -> Vec<(f64, Option
     all
 }
 
+/// Says nothing about the truth of the estimates, which depends on the other processes of the machine: see
+/// [`range_holds_the_time_left_on_a_real_cluster`], and the simulated jobs of `napreduce-sim`.
 #[test]
 fn commands_without_progress_have_a_time_left() {
     let samples = sample_all(&KINDS[1..2], 1, Duration::from_millis(200));
-    let (count, known, inside, median) = calibration(&samples);
+    let (count, known, _, _) = calibration(&samples);
     assert!(
         count >= 20 && known >= 40,
         "{count} samples, {known} % known"
     );
-    assert!(inside >= 60, "{inside} % are inside, median {median}");
-    assert!(
-        samples
-            .iter()
-            .flat_map(|(_, left)| left)
-            .all(|[least, ..]| *least > 0.0)
-    );
+    for [least, likely, most] in samples.iter().filter_map(|(_, left)| *left) {
+        assert!(0.0 < least && least <= likely && likely <= most);
+    }
 }
 
 #[test]

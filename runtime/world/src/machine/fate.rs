@@ -81,6 +81,14 @@ pub(super) struct Fate {
 }
 
 impl Fate {
+    /// The fate of a process that loses no time and with which nothing is wrong.
+    pub(super) fn even() -> Fate {
+        Fate {
+            pace: 1,
+            ..Fate::default()
+        }
+    }
+
     /// Draws the fate of a process; something is wrong with `permille` of 1000 processes.
     pub(super) fn draw(chance: &mut Chance, permille: u32) -> Fate {
         let stop_max = *chance.pick(&STOP_MILLIS_MAX).unwrap_or(&3);

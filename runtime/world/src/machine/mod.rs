@@ -26,10 +26,13 @@ use self::task::SimTask;
 use crate::chance::Chance;
 use crate::facts::Facts;
 use crate::log::Log;
+use crate::plan::Speed;
 
 /// How often something goes wrong with processes.
 #[derive(Debug, Clone)]
 pub struct TaskFaults {
+    /// How fast processes are with which nothing goes wrong.
+    pub speed: Speed,
     /// Of 1000 processes.
     pub permille: u32,
     /// Nothing is drawn after this time.
@@ -103,6 +106,9 @@ impl MachineState {
 
     fn draw_fate(&self) -> Fate {
         let mut faults = lock(&self.faults);
+        if faults.speed == Speed::Even {
+            return Fate::even();
+        }
         let mut permille = faults.permille;
         if Instant::now() >= faults.until {
             permille = 0;

@@ -1,5 +1,9 @@
 //! Runs of simulated clusters.
 
+mod agreement;
+mod guarantees;
+mod undisturbed;
+
 use std::process::Command;
 
 /// Runs the program; returns what it printed.

@@ -369,7 +369,7 @@ fn timeline_of_hundred_thousand_bars_is_drawn() {
     let sorted =
         "return document.querySelector('th[aria-sort=ascending]')?.innerText.startsWith('Name')";
     browser.until("jobs are sorted by name", sorted);
-    browser.has_no_complaints();
+    browser.has_no_complaints_but_slow_answers();
 }
 
 /// Opens a browser on the history of a job whose every text contains HTML markup.

@@ -46,5 +46,5 @@ fn long_timeline_is_thinned_and_zooms_to_each_bar() {
     browser.click("All");
     browser.until_says("200,000 stretches of work are drawn as");
     assert_eq!(browser.run(BARS).as_u64(), Some(bars));
-    browser.has_no_complaints();
+    browser.has_no_complaints_but_slow_answers();
 }

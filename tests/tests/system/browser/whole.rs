@@ -105,7 +105,7 @@ fn totals_and_filters_cover_all_jobs() {
         "its page",
         "return location.pathname.endsWith('/tasks/job_0001_m_100039')",
     );
-    browser.has_no_complaints();
+    browser.has_no_complaints_but_slow_answers();
 }
 
 #[test]

@@ -1,22 +1,22 @@
-//! Capacity's guarantees on a real cluster, with the random queues and jobs of the simulator's test: the coordinator's
+//! Capacity's guarantees on simulated clusters, with the random queues and jobs of the simulator's test: the coordinator's
 //! journal tells for how long each queue held fewer slots than it was guaranteed and wanted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use napreduce_cluster::{ClusterDirectory, replay_journal};
 use napreduce_engine::{AttemptId, Effect, Event, JobId, Order, Record, Slots, Span, Time};
-use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_schedulers::capacity::{Capacity, CapacityConfiguration};
 use napreduce_sim::fuzz::{LeafQueue, QueueRanges, QueueWorkload};
 use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
-use napreduce_tests::{Folder, OwnCluster, program, run, wait_until};
+use napreduce_world::{GivenJob, Plan};
 
-/// The most time in which victims stop, beyond the bound: a suspend waits for a record for up to a second.
-const STOP: Span = Span::from_secs(2);
+use super::undisturbed::{configured, journal_of};
 
-/// So small that each file is a task of its own.
-const SPLIT: [&str; 2] = ["--split-size", "20000"];
+/// The most time in which victims stop, beyond the bound: they look for requests ten times a second.
+const STOP: Span = Span::from_millis(200);
+
+/// How many workloads in which the monitor takes slots are run.
+const WORKLOADS: usize = 10;
 
 /// The slots of each queue, as the journal of a coordinator tells them.
 struct Ledger<'a> {
@@ -134,101 +134,54 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// Returns how the monitor takes slots.
-fn primitive(workload: &QueueWorkload) -> &'static str {
-    let names = ["suspend", "kill", "checkpoint"];
-    let is_set = |name: &&str| {
-        workload
-            .configuration
-            .contains(&format!("primitive = \"{name}\""))
-    };
-    names.into_iter().find(is_set).expect("a primitive")
+/// Returns a job of the workload as one for a simulated cluster.
+fn given(job: &SimulatedJob) -> GivenJob {
+    let tenths = |work: Span| u32::try_from(work.0 / 100_000).expect("a short task");
+    GivenJob {
+        name: job.name.to_string(),
+        queue: job.queue.to_string(),
+        user: job.user.to_string(),
+        priority: job.priority,
+        deadline: None,
+        submitted: Duration::from_micros(job.submit.0),
+        maps: job.maps.iter().map(|map| tenths(map.work)).collect(),
+        reduces: Vec::new(),
+    }
 }
 
-/// Submits a job with a task per file. Tasks are commands that sleep, or if they are checkpointed, records that take
-/// 20 ms each: a command has no state to save.
-fn submit(
-    folder: &Folder,
-    cluster: &OwnCluster,
-    workload: &QueueWorkload,
-    job: &SimulatedJob,
-) -> String {
-    let is_saved = primitive(workload) == "checkpoint";
-    for (number, map) in job.maps.iter().enumerate() {
-        let seconds = map.work.0 / 1_000_000;
-        let text = if is_saved {
-            "a record\n".repeat(seconds as usize * 50)
-        } else {
-            format!("{seconds}\n")
-        };
-        folder.write(&format!("{}/{number:02}", job.name), text);
+/// Returns the slots of each worker of a workload.
+fn slots(workload: &QueueWorkload) -> Slots {
+    Slots {
+        map: workload.slots_each,
+        reduce: 0,
     }
-    let output = format!("out-{}", job.name);
-    let common = [
-        "--output", &output, "--name", &job.name, "--queue", &job.queue,
-    ];
-    if is_saved {
-        let records = [&job.name, "--job", "slow-records", "--number", "20"];
-        return cluster.submit(folder, &[&records[..], &common, &SPLIT].concat());
-    }
-    let mut command = program("nap");
-    command
-        .env_remove("NAPREDUCE_DIR")
-        .current_dir(folder.root())
-        .arg("streaming");
-    command.args([
-        "--input",
-        &job.name,
-        "--mapper",
-        "read seconds; sleep $seconds; echo $seconds",
-    ]);
-    command
-        .args(common)
-        .args(SPLIT)
-        .arg("--detach")
-        .arg("--cluster")
-        .arg(cluster.directory());
-    run(&mut command).succeeded().stdout.trim().to_owned()
 }
 
-/// Runs a workload on a cluster of its own, and returns what its journal tells.
+/// Runs a workload on a simulated cluster, and returns what its journal tells.
 fn run_live(workload: &QueueWorkload) -> Report {
-    let folder = Folder::new();
     let tables = workload
         .configuration
         .replace("[[queue]]", "[[scheduler.capacity.queue]]")
         .replace("[monitor]", "[scheduler.capacity.monitor]");
     let file =
         format!("[preemption]\nsuspended-max = \"unlimited\"\n[scheduler.capacity]\n{tables}");
-    let cluster = OwnCluster::start_with_slots(
-        &folder,
+    let (scheduler, preemption) = configured("capacity", &file);
+    let jobs = workload.jobs.iter().map(given).collect();
+    let plan = Plan::undisturbed(
+        scheduler,
+        preemption,
         workload.machines,
-        workload.slots_each,
-        "capacity",
-        &file,
+        slots(workload),
+        jobs,
     );
-    let began = Instant::now();
-    let mut ids = Vec::new();
-    for job in &workload.jobs {
-        let at = Duration::from_micros(job.submit.0);
-        wait_until("the time of the next submission", || began.elapsed() >= at);
-        ids.push(submit(&folder, &cluster, workload, job));
-    }
-    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    cluster.wait(&ids).succeeded();
-    let directory =
-        ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
-    let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
     let mut ledger = Ledger::new(workload);
-    for batch in &batches {
-        batch
-            .events
-            .iter()
-            .for_each(|event| ledger.see_event(event));
-        batch
-            .effects
-            .iter()
-            .for_each(|effect| ledger.see_effect(effect));
+    for batch in journal_of(plan) {
+        for event in &batch.events {
+            ledger.see_event(event);
+        }
+        for effect in &batch.effects {
+            ledger.see_effect(effect);
+        }
         ledger.compare(batch.at);
     }
     assert!(
@@ -243,11 +196,7 @@ fn preempts(workload: &QueueWorkload) -> bool {
     let configuration: CapacityConfiguration =
         toml::from_str(&workload.configuration).expect("a table");
     let policy = Capacity::new(&configuration).expect("a policy");
-    let slots = Slots {
-        map: workload.slots_each,
-        reduce: 0,
-    };
-    let settings = SimulationSettings::new(workload.machines, slots);
+    let settings = SimulationSettings::new(workload.machines, slots(workload));
     let run = Simulation::new(
         Box::new(policy),
         settings,
@@ -258,17 +207,17 @@ fn preempts(workload: &QueueWorkload) -> bool {
     tally.requests_satisfied + tally.requests_forced > 0
 }
 
-/// Runs the first workloads in which the monitor takes slots, and prints a line for each; returns the violations.
-fn run_all(count: usize) -> Vec<String> {
+#[test]
+fn queues_of_random_workloads_reach_their_guarantees() {
     let mut broken = Vec::new();
+    let mut preemptions = 0;
     let drawn = (0..).map(|seed| QueueWorkload::draw(seed, QueueRanges::LIVE));
-    for workload in drawn.filter(preempts).take(count) {
+    for workload in drawn.filter(preempts).take(WORKLOADS) {
         let report = run_live(&workload);
         println!(
-            "seed {}, {}: {} slots, {} queues, {} jobs; {} preemptions, {} unused, below a guarantee {} times, for {:.2} s \
+            "seed {}: {} slots, {} queues, {} jobs; {} preemptions, {} unused, below a guarantee {} times, for {:.2} s \
              at most (bound {:.0} s)",
             workload.seed,
-            primitive(&workload),
             workload.slots(),
             workload.leaves.len(),
             workload.jobs.len(),
@@ -278,18 +227,11 @@ fn run_all(count: usize) -> Vec<String> {
             report.longest.0 as f64 / 1e6,
             workload.bound().0 as f64 / 1e6,
         );
+        preemptions += report.preemptions;
         for what in report.violations {
             broken.push(format!("{what}\n{}", workload.describe()));
         }
     }
-    broken
-}
-
-/// Some seven minutes on a quiet machine:
-/// `cargo test -p napreduce-tests --test system -- --ignored --nocapture guarantees`.
-#[test]
-#[ignore = "takes seven minutes"]
-fn queues_of_ten_random_workloads_reach_their_guarantees_on_a_real_cluster() {
-    let broken = run_all(10);
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+    assert!(preemptions > 10, "{preemptions}");
 }
