@@ -54,6 +54,8 @@ const MOMENTS: [Moment; 17] = [
     Moment::Ending,
     Moment::Ending,
 ];
+/// The number of processes among 1000 that fail on the storage of outputs if something is to be done then.
+const STORAGE_FAULTS_PERMILLE: u32 = 300;
 /// The longest times between a moment and what is done then. Messages take up to 3 ms.
 const REACTION_MILLIS_MAX: [u64; 4] = [1, 10, 50, 500];
 /// The longest pause between two commands of a series.
@@ -96,6 +98,8 @@ pub struct Plan {
     pub until: Duration,
     /// The number of processes among 1000 that have a fault.
     pub task_faults_permille: u32,
+    /// The number of further processes among 1000 that fail on the storage of outputs.
+    pub storage_faults_permille: u32,
     pub workers: Vec<PlannedWorker>,
     pub jobs: Vec<PlannedJob>,
     pub commands: Vec<PlannedCommand>,
@@ -380,6 +384,7 @@ impl Plan {
             heartbeat: Duration::from_millis(heartbeat),
             until,
             task_faults_permille,
+            storage_faults_permille: 0,
             workers,
             jobs,
             commands: Vec::new(),
@@ -413,6 +418,7 @@ impl Plan {
             heartbeat: Duration::from_secs(1),
             until: Duration::ZERO,
             task_faults_permille: 0,
+            storage_faults_permille: 0,
             workers: Vec::new(),
             jobs: Vec::new(),
             commands: Vec::new(),
@@ -512,6 +518,9 @@ impl Plan {
                 reaction,
             };
             self.reactions.push(planned);
+            if moment == Moment::StorageFailure {
+                self.storage_faults_permille = STORAGE_FAULTS_PERMILLE;
+            }
         }
     }
 
@@ -575,7 +584,7 @@ impl Plan {
         for worker in self.workers.iter().skip(1) {
             parts.push(worker.name());
         }
-        if self.task_faults_permille > 0 {
+        if self.task_faults_permille + self.storage_faults_permille > 0 {
             parts.push(TASK_FAULTS.to_owned());
         }
         parts
@@ -595,6 +604,7 @@ impl Plan {
             .retain(|worker| worker.number == 1 || keeps(&worker.name()));
         if !keeps(TASK_FAULTS) {
             self.task_faults_permille = 0;
+            self.storage_faults_permille = 0;
         }
     }
 }

@@ -206,6 +206,7 @@ impl<'a> Simulation<'a> {
         let task_faults = TaskFaults {
             speed: self.plan.speed,
             permille: self.plan.task_faults_permille,
+            storage_permille: self.plan.storage_faults_permille,
             until,
             chance: Chance::new(seed, "tasks"),
         };

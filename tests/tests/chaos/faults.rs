@@ -15,7 +15,7 @@ use crate::workload::Workload;
 use crate::{preemptions, reachability, storage_faults};
 
 /// Deadline for the effect of a fault.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {

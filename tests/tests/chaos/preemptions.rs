@@ -15,7 +15,7 @@ use crate::faults::Injected;
 use crate::processes::{Process, wait_until};
 
 /// Deadline for the effect of an operator's command, also after a restart of the coordinator.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A live attempt as listed by `nap task list`.
 #[derive(Debug, Clone)]

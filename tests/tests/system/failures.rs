@@ -9,7 +9,7 @@ use napreduce_tests::{Ended, Folder, cluster, joined, program, run, sorted_lines
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 /// Deadline for every wait.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(180);
 
 fn job(folder: &Folder, name: &str, more: &[&str]) -> Ended {
     let mut command = program("testjobs");

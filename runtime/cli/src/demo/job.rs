@@ -1,5 +1,5 @@
-//! The job of the demonstration: a word count with a pause at each word. It is part of `nap`, so that no other
-//! program is needed.
+//! The job of the demonstration: a word count with a pause at each word, which can wait for a file. It is part of `nap`,
+//! so that no other program is needed.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,16 +21,27 @@ use crate::parent::end_with_parent;
 pub const NAME: &str = "demo-job";
 const LINES: u32 = 500;
 const WORDS_OF_LINE: u32 = 8;
+/// Interval of looks for a file.
+const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Args, Serialize, Deserialize)]
 struct Pauses {
     /// Pause of the reduce at each word, in milliseconds
     #[arg(long, value_name = "MILLIS")]
     pause: u64,
+
+    /// Wait for this file before words from `--hold-at` on
+    #[arg(long, value_name = "FILE", requires = "hold_at")]
+    hold: Option<PathBuf>,
+
+    /// The first word that waits
+    #[arg(long, value_name = "WORD", requires = "hold")]
+    hold_at: Option<String>,
 }
 
 fn slow_count(pauses: &Pauses) -> Job {
     let pause = Duration::from_millis(pauses.pause);
+    let hold = pauses.hold.clone().zip(pauses.hold_at.clone());
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| {
             words(line).for_each(|word| out.emit(word, 1))
@@ -38,8 +49,19 @@ fn slow_count(pauses: &Pauses) -> Job {
         .combine(Sum::add)
         .reduce(move |word, counts, out| {
             sleep(pause);
+            if let Some((file, first)) = &hold
+                && *word >= **first
+            {
+                wait_for(file);
+            }
             out.emit(word, counts.sum());
         })
+}
+
+fn wait_for(file: &Path) {
+    while !file.exists() {
+        sleep(LOOK);
+    }
 }
 
 /// Runs the job, on the arguments after the name of the command.
@@ -54,6 +76,14 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     program.drive(|driver: &mut Driver<'_>, pauses: &Pauses| {
         driver.job(slow_count).parameters(pauses).run().map(drop)
     })
+}
+
+/// Makes reduces wait.
+pub struct Hold<'a> {
+    /// What they wait for.
+    pub file: &'a Path,
+    /// The first word at which they wait.
+    pub at: &'a str,
 }
 
 /// One run of the job: its input, which is also the name of its queue, and its output.
@@ -88,7 +118,7 @@ impl Count {
     }
 
     /// Returns the arguments of `nap` that run the job.
-    pub fn line(&self, pause: Duration, output: &Path) -> Vec<OsString> {
+    pub fn line(&self, pause: Duration, hold: Option<&Hold<'_>>, output: &Path) -> Vec<OsString> {
         let mut line = vec![
             NAME.into(),
             self.input.clone().into(),
@@ -109,6 +139,10 @@ impl Count {
             ]
             .map(OsString::from),
         );
+        if let Some(hold) = hold {
+            line.extend(["--hold".into(), hold.file.into()]);
+            line.extend(["--hold-at".into(), hold.at.into()]);
+        }
         line
     }
 }

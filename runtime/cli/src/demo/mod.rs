@@ -25,7 +25,7 @@ pub use job::{NAME as JOB_COMMAND, run as run_job};
 use crate::format::span;
 use crate::screen::Screen;
 use interrupt::Interrupt;
-use job::Count;
+use job::{Count, Hold};
 use processes::{Up, run_to_end};
 
 /// Interval between looks at a job.
@@ -34,10 +34,11 @@ const LOOK: Duration = Duration::from_millis(20);
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// Share of the research job's work, in per cent, after which the production job is submitted.
 const DONE_FIRST: u32 = 20;
-/// Minimum pause at each word, and the share of the cluster's start that it is on a slow machine, so that a
-/// reduce still runs when its slot is wanted.
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_SHARE: u32 = 20;
+/// Pause at each word.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The research job waits at this word, of 140, until a slot was taken from it. On a machine that is not very busy, that
+/// was earlier.
+const HOLD_AT: &str = "research-100";
 
 const CONFIGURATION: &str = "\
 [coordinator]
@@ -137,13 +138,17 @@ fn show(folder: &Path, waits: bool, interrupt: &Interrupt) -> Result<()> {
         client: ClusterClient::connect(place, patience)?,
         interrupt,
     };
-    let pause = PAUSE_MIN.max(up.ready_after / PAUSE_SHARE);
+    let taken_once = folder.join("taken");
+    let hold = Hold {
+        file: &taken_once,
+        at: HOLD_AT,
+    };
 
     step(
         2,
         "Submit a research job: a slow word count, whose two reduces take both slots.",
     );
-    let low = submit(&research, pause, &cluster, interrupt)?;
+    let low = submit(&research, Some(&hold), &cluster, interrupt)?;
     let begun = watch.until(low, "both its reduces ran", |job| {
         let reduce = job.summary.progress.reduce;
         (reduce.running == 2 && reduce.percent() >= DONE_FIRST).then(|| job.clone())
@@ -165,11 +170,12 @@ fn show(folder: &Path, waits: bool, interrupt: &Interrupt) -> Result<()> {
         3,
         "Submit a production job. It needs a slot for its reduce, and none is free.",
     );
-    let high = submit(&production, pause, &cluster, interrupt)?;
+    let high = submit(&production, None, &cluster, interrupt)?;
     let nap = watch.until(low, "a task of it was suspended", |job| {
         let is_nap = |one: &&PreemptionSummary| one.end == Some(PreemptionEnd::Suspended);
         job.preemptions.iter().find(is_nap).cloned()
     })?;
+    fs::write(&taken_once, "").with_context(|| format!("cannot write {}", taken_once.display()))?;
     figures(format_args!(
         "at {} the scheduler {} preempts {}:\n   {}",
         Screen::of_stdout(false).moment(nap.requested_micros / 1_000),
@@ -268,8 +274,13 @@ fn start(directory: &Path, interrupt: &Interrupt) -> Result<Up> {
 }
 
 /// Submits a job by a process of its own, as a job program does, and returns its id.
-fn submit(count: &Count, pause: Duration, cluster: &Path, interrupt: &Interrupt) -> Result<JobId> {
-    let mut line = count.line(pause, &count.output);
+fn submit(
+    count: &Count,
+    hold: Option<&Hold<'_>>,
+    cluster: &Path,
+    interrupt: &Interrupt,
+) -> Result<JobId> {
+    let mut line = count.line(PAUSE, hold, &count.output);
     line.extend(["--detach".into(), "--queue".into(), count.name.into()]);
     line.extend(["--cluster".into(), cluster.into()]);
     let printed = run_to_end(&line, interrupt)?;
@@ -284,7 +295,8 @@ fn submit(count: &Count, pause: Duration, cluster: &Path, interrupt: &Interrupt)
 /// Runs a job without a cluster and compares the outputs.
 fn compare(job: JobId, count: &Count, interrupt: &Interrupt) -> Result<()> {
     let undisturbed = count.output.with_extension("undisturbed");
-    run_to_end(&count.line(Duration::ZERO, &undisturbed), interrupt)?;
+    let line = count.line(Duration::ZERO, None, &undisturbed);
+    run_to_end(&line, interrupt)?;
     let expected = parts(&undisturbed)?;
     let parts = parts(&count.output)?;
     if parts != expected {
@@ -345,10 +357,7 @@ impl Watch<'_> {
                     .reason
                     .map(|reason| format!(": {reason}"))
                     .unwrap_or_default();
-                bail!(
-                    "{job} {} before {before}{reason}; the machine may be too busy: try again",
-                    phase.in_words()
-                );
+                bail!("{job} {} before {before}{reason}", phase.in_words());
             }
             thread::sleep(LOOK);
         }

@@ -138,13 +138,24 @@ impl Fate {
             11 => fate.reflexes.dies_stopped = Some(chance.millis(0, 30_000)),
             12 => fate.reflexes.leaves_descendant = true,
             13 => fate.reflexes.is_continued = Some(chance.millis(0, 5_000)),
-            14 | 15 => {
-                let error = TaskError::retryable("drawn: the output storage did not answer");
-                let error = error.at(FaultPlace::SharedStorage);
-                fate.trouble = Some((step, Trouble::Fails(error)));
-            }
+            14 | 15 => fate.trouble = Some((step, storage_failure())),
             _ => fate.start = chance.millis(1_000, 40_000),
         }
         fate
     }
+
+    /// Draws the step at which a process without trouble fails on the storage of outputs.
+    pub(super) fn fail_on_storage(&mut self, chance: &mut Chance) {
+        if self.is_troubled {
+            return;
+        }
+        self.is_troubled = true;
+        let step = chance.count(0, STEPS);
+        self.trouble = Some((step, storage_failure()));
+    }
+}
+
+fn storage_failure() -> Trouble {
+    let error = TaskError::retryable("drawn: the output storage did not answer");
+    Trouble::Fails(error.at(FaultPlace::SharedStorage))
 }

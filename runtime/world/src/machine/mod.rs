@@ -35,6 +35,8 @@ pub struct TaskFaults {
     pub speed: Speed,
     /// Of 1000 processes.
     pub permille: u32,
+    /// Of 1000 processes, in addition, those that fail on the storage of outputs.
+    pub storage_permille: u32,
     /// Nothing is drawn after this time.
     pub until: Instant,
     /// Draws what goes wrong.
@@ -109,11 +111,16 @@ impl MachineState {
         if faults.speed == Speed::Even {
             return Fate::even();
         }
-        let mut permille = faults.permille;
         if Instant::now() >= faults.until {
-            permille = 0;
+            return Fate::draw(&mut faults.chance, 0);
         }
-        Fate::draw(&mut faults.chance, permille)
+        let permille = faults.permille;
+        let mut fate = Fate::draw(&mut faults.chance, permille);
+        let storage_permille = faults.storage_permille;
+        if storage_permille > 0 && faults.chance.happens(storage_permille) {
+            fate.fail_on_storage(&mut faults.chance);
+        }
+        fate
     }
 
     fn add(&self, attempt: AttemptId) -> io::Result<Arc<Process>> {

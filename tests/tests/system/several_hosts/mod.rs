@@ -15,7 +15,7 @@ use network::Network;
 
 /// The liveness limit of workers.
 const LIVENESS: Duration = Duration::from_millis(1_500);
-const DEADLINE: Duration = Duration::from_secs(90);
+const DEADLINE: Duration = Duration::from_secs(180);
 
 /// Processes of the test, which end with it.
 struct Daemons(Vec<Child>);
