@@ -512,9 +512,18 @@ fn entries_before_failed_sync_survive_with_later_ones() {
     }
 }
 
+/// The seeds to play: `NAPREDUCE_SEEDS`, or 200; `.ci/run` plays 1,000.
+fn seeds() -> Range<u64> {
+    let asked = std::env::var("NAPREDUCE_SEEDS").ok();
+    let count = asked.map_or(200, |count| {
+        count.parse().expect("NAPREDUCE_SEEDS is a number")
+    });
+    0..count
+}
+
 #[test]
 fn random_lives_lose_nothing_acknowledged() {
-    for seed in 0..1_000 {
+    for seed in seeds() {
         run_lives(seed, FaultRates::default(), None);
     }
 }
@@ -525,10 +534,8 @@ fn random_lives_with_pages_in_any_order_lose_nothing_acknowledged() {
         pages_in_any_order: true,
         ..FaultRates::default()
     };
-    for seed in 0..1_000 {
+    for seed in seeds() {
         run_lives(seed, rates, None);
-    }
-    for seed in 0..500 {
         run_lives(seed, rates, Some(libc::EIO));
     }
 }
@@ -539,7 +546,7 @@ fn random_lives_with_short_and_failing_calls_lose_nothing_acknowledged() {
         short: 0.2,
         ..FaultRates::default()
     };
-    for seed in 0..500 {
+    for seed in seeds() {
         for error in [libc::EIO, libc::ENOSPC] {
             run_lives(seed, rates, Some(error));
         }
