@@ -142,6 +142,8 @@ pub struct DeliveryOracle {
     reports: BTreeMap<WorkerId, BTreeMap<u64, Instant>>,
     /// When the orders to each worker that are not carried out were first sent or kept for it.
     orders: BTreeMap<WorkerId, BTreeMap<u64, Instant>>,
+    /// Workers that have left or are lost. The order to leave is still queued for the first, who may be gone before it.
+    gone: BTreeSet<WorkerId>,
     has_reported: bool,
 }
 
@@ -152,6 +154,7 @@ impl DeliveryOracle {
             healed,
             reports: BTreeMap::new(),
             orders: BTreeMap::new(),
+            gone: BTreeSet::new(),
             has_reported: false,
         }
     }
@@ -172,7 +175,9 @@ impl DeliveryOracle {
                 }
             }
             Fact::OrderQueued { worker, message } => {
-                if let Some(number) = message.number() {
+                if let Some(number) = message.number()
+                    && !self.gone.contains(worker)
+                {
                     let queued = self.orders.entry(*worker).or_default();
                     queued.entry(number).or_insert(now);
                 }
@@ -187,6 +192,7 @@ impl DeliveryOracle {
             Fact::WorkerGone { worker } => {
                 self.reports.remove(worker);
                 self.orders.remove(worker);
+                self.gone.insert(*worker);
             }
             _ => {}
         }

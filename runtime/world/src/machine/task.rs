@@ -6,14 +6,14 @@
 //!                        between two units, and while it waits: gate, checkpoint
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_engine::{AttemptId, FaultPlace};
+use napreduce_engine::FaultPlace;
 use napreduce_protocol::{
     Counter, Counters, FromTask, IoResult, MapInput, PROTOCOL_VERSION, PartOutput, Place,
     TaskDescription, TaskError, ToTask, Work,
@@ -76,6 +76,8 @@ pub(super) struct SimTask {
     granted: bool,
     /// The latest output of each map.
     inputs: BTreeMap<u32, MapInput>,
+    /// The maps whose latest output it could not read.
+    unreadable: BTreeSet<u32>,
 }
 
 impl SimTask {
@@ -96,6 +98,7 @@ impl SimTask {
             saving: false,
             granted: false,
             inputs: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
         }
     }
 
@@ -317,7 +320,6 @@ impl SimTask {
         partition: u32,
     ) -> Result<Option<Vec<u64>>, Interruption> {
         let mut read: BTreeMap<u32, u64> = BTreeMap::new();
-        let mut lost: Vec<AttemptId> = Vec::new();
         loop {
             self.gate().await?;
             if self.saving {
@@ -326,7 +328,7 @@ impl SimTask {
             let unread = self
                 .inputs
                 .iter()
-                .find(|(map, input)| !read.contains_key(map) && !lost.contains(&input.attempt));
+                .find(|(map, _)| !read.contains_key(map) && !self.unreadable.contains(map));
             let Some((map, input)) = unread.map(|(map, input)| (*map, input.clone())) else {
                 if read.len() == maps as usize {
                     return Ok(Some(read.into_values().collect()));
@@ -341,7 +343,7 @@ impl SimTask {
                 }
                 Err(reason) => {
                     self.event(format_args!("cannot read {}: {reason}", input.attempt));
-                    lost.push(input.attempt);
+                    self.unreadable.insert(map);
                     self.send(FromTask::InputsLost {
                         attempts: vec![input.attempt],
                         place: FaultPlace::Peer,
@@ -355,6 +357,8 @@ impl SimTask {
 
     fn take_inputs(&mut self, inputs: Vec<MapInput>) {
         for input in inputs {
+            // The same output may be in another place now.
+            self.unreadable.remove(&input.attempt.task.index);
             self.inputs.insert(input.attempt.task.index, input);
         }
     }
