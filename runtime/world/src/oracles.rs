@@ -142,7 +142,8 @@ pub struct DeliveryOracle {
     reports: BTreeMap<WorkerId, BTreeMap<u64, Instant>>,
     /// When the orders to each worker that are not carried out were first sent or kept for it.
     orders: BTreeMap<WorkerId, BTreeMap<u64, Instant>>,
-    /// Workers that have left or are lost. The order to leave is still queued for the first, who may be gone before it.
+    /// The workers that have left or are lost. The order to leave is queued for a worker that counts as gone already, and which
+    /// may end before the order arrives.
     gone: BTreeSet<WorkerId>,
     has_reported: bool,
 }
@@ -188,6 +189,10 @@ impl DeliveryOracle {
                 {
                     queued.retain(|other, _| *other > number);
                 }
+            }
+            // A coordinator that has forgotten a worker gives its number to another one.
+            Fact::WorkerJoined { worker, .. } => {
+                self.gone.remove(worker);
             }
             Fact::WorkerGone { worker } => {
                 self.reports.remove(worker);
@@ -492,6 +497,19 @@ mod tests {
             tokio::time::advance(DELIVERED_WITHIN * 2).await;
             assert_eq!(oracle.judge(&Fact::EntryDecided), None);
         }
+        let healed = Instant::now();
+        let mut oracle = DeliveryOracle::new(healed);
+        oracle.judge(&Fact::WorkerGone { worker: WORKER });
+        oracle.judge(&queued);
+        tokio::time::advance(DELIVERED_WITHIN * 2).await;
+        assert_eq!(oracle.judge(&Fact::EntryDecided), None, "it is gone");
+        oracle.judge(&Fact::WorkerJoined {
+            worker: WORKER,
+            name: "w",
+        });
+        oracle.judge(&queued);
+        tokio::time::advance(DELIVERED_WITHIN * 2).await;
+        assert!(oracle.judge(&Fact::EntryDecided).is_some());
     }
 
     #[test]

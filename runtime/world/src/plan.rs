@@ -138,7 +138,7 @@ pub struct PlannedJob {
     pub output: u32,
     /// Whether it replaces what another job has left there.
     pub overwrites: bool,
-    /// What it is; drawn if `None`.
+    /// The job itself; it is drawn from the seed if `None`.
     pub given: Option<GivenJob>,
 }
 

@@ -14,6 +14,7 @@ use napreduce::builder::Sum;
 use napreduce::{Driver, Emit, Job, Program, words};
 use serde::{Deserialize, Serialize};
 
+use super::LOOK;
 use crate::failure;
 use crate::parent::end_with_parent;
 
@@ -21,8 +22,6 @@ use crate::parent::end_with_parent;
 pub const NAME: &str = "demo-job";
 const LINES: u32 = 500;
 const WORDS_OF_LINE: u32 = 8;
-/// Interval of looks for a file.
-const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Args, Serialize, Deserialize)]
 struct Pauses {
@@ -50,12 +49,17 @@ fn slow_count(pauses: &Pauses) -> Job {
         .reduce(move |word, counts, out| {
             sleep(pause);
             if let Some((file, first)) = &hold
-                && *word >= **first
+                && is_held(word, first)
             {
                 wait_for(file);
             }
             out.emit(word, counts.sum());
         })
+}
+
+/// Returns whether a word waits if the words from `first` on do.
+fn is_held(word: &str, first: &str) -> bool {
+    word >= first
 }
 
 fn wait_for(file: &Path) {
@@ -78,9 +82,8 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     })
 }
 
-/// Makes reduces wait.
+/// Makes the reduces of a job wait for a file.
 pub struct Hold<'a> {
-    /// What they wait for.
     pub file: &'a Path,
     /// The first word at which they wait.
     pub at: &'a str,
@@ -150,6 +153,36 @@ impl Count {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_from_the_named_one_on_are_held() {
+        let held: Vec<&str> = [
+            "research-000",
+            "research-099",
+            "research-100",
+            "research-139",
+        ]
+        .into_iter()
+        .filter(|word| is_held(word, "research-100"))
+        .collect();
+        assert_eq!(held, ["research-100", "research-139"]);
+    }
+
+    #[test]
+    fn wait_ends_when_the_file_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("taken");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                wait_for(&file);
+                file.exists()
+            });
+            fs::write(folder.path().join("other"), "").expect("written");
+            std::thread::yield_now();
+            fs::write(&file, "").expect("written");
+            assert!(waiting.join().expect("no panic"));
+        });
+    }
 
     #[test]
     fn input_has_every_word() {

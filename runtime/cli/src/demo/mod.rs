@@ -36,8 +36,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 const DONE_FIRST: u32 = 20;
 /// Pause at each word.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The research job waits at this word, of 140, until a slot was taken from it. On a machine that is not very busy, that
-/// was earlier.
+/// The word, one of 140, at which the research job waits until a slot has been taken from it. Usually that has happened by
+/// then.
 const HOLD_AT: &str = "research-100";
 
 const CONFIGURATION: &str = "\

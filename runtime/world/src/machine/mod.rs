@@ -33,9 +33,9 @@ use crate::plan::Speed;
 pub struct TaskFaults {
     /// How fast processes are with which nothing goes wrong.
     pub speed: Speed,
-    /// Of 1000 processes.
+    /// The number of processes, of 1000, with which something goes wrong.
     pub permille: u32,
-    /// Of 1000 processes, in addition, those that fail on the storage of outputs.
+    /// The number of other processes, of 1000, that fail on the storage of outputs.
     pub storage_permille: u32,
     /// Nothing is drawn after this time.
     pub until: Instant,

@@ -142,7 +142,7 @@ impl io::Write for Written {
     }
 }
 
-/// What happened in a run, with seconds since the first submission.
+/// The decisions of a run and the ends of its tasks.
 #[derive(Debug, Default)]
 struct Course {
     decisions: Vec<Moment>,
@@ -152,6 +152,7 @@ struct Course {
 
 #[derive(Debug)]
 struct Moment {
+    /// Seconds since the first submission.
     at: f64,
     /// A decision such as `launch job_0001_m_0000.1`, or a task.
     what: String,
