@@ -36,6 +36,8 @@ struct SharedFacts {
     killed: BTreeSet<JobId>,
     /// Jobs that an operator killed, by the coordinator's answer.
     kill_answered: BTreeSet<JobId>,
+    /// Jobs whose outcome was decided, so that their output is settled.
+    ending: BTreeSet<JobId>,
     /// Jobs whose success was decided.
     decided: BTreeSet<JobId>,
     /// Numbers of the planned jobs that succeeded.
@@ -221,6 +223,16 @@ impl Facts {
     /// Notes that an operator wants to kill a job.
     pub fn note_killed(&self, job: JobId) {
         lock(&self.shared).killed.insert(job);
+    }
+
+    /// Notes that the outcome of a job was decided.
+    pub fn note_ending(&self, job: JobId) {
+        lock(&self.shared).ending.insert(job);
+    }
+
+    /// Returns whether the outcome of a job was decided.
+    pub fn is_ending(&self, job: JobId) -> bool {
+        lock(&self.shared).ending.contains(&job)
     }
 
     /// Notes that the success of a job was decided. A kill comes too late now.

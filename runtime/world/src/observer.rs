@@ -81,6 +81,9 @@ impl Observer for WorldObserver {
             let name = (*name).to_owned();
             self.names.borrow_mut().insert(*worker, name);
         }
+        if let Fact::JobEnding { job, .. } = fact {
+            self.facts.note_ending(*job);
+        }
         if let Fact::JobEnding {
             job,
             outcome: Some(JobOutcome::Succeeded),

@@ -145,6 +145,8 @@ pub struct DeliveryOracle {
     /// The workers that have left or are lost. The order to leave is queued for a worker that counts as gone already, and which
     /// may end before the order arrives.
     gone: BTreeSet<WorkerId>,
+    /// The last order that each worker has carried out. A replay queues it again if it lacks the acknowledgement.
+    followed: BTreeMap<WorkerId, u64>,
     has_reported: bool,
 }
 
@@ -156,6 +158,7 @@ impl DeliveryOracle {
             reports: BTreeMap::new(),
             orders: BTreeMap::new(),
             gone: BTreeSet::new(),
+            followed: BTreeMap::new(),
             has_reported: false,
         }
     }
@@ -176,7 +179,9 @@ impl DeliveryOracle {
                 }
             }
             Fact::OrderQueued { worker, message } => {
+                let followed = self.followed.get(worker).copied().unwrap_or_default();
                 if let Some(number) = message.number()
+                    && number > followed
                     && !self.gone.contains(worker)
                 {
                     let queued = self.orders.entry(*worker).or_default();
@@ -184,15 +189,18 @@ impl DeliveryOracle {
                 }
             }
             Fact::OrderFollowed { worker, message } => {
-                if let Some(number) = message.number()
-                    && let Some(queued) = self.orders.get_mut(worker)
-                {
+                let Some(number) = message.number() else {
+                    return None;
+                };
+                self.followed.insert(*worker, number);
+                if let Some(queued) = self.orders.get_mut(worker) {
                     queued.retain(|other, _| *other > number);
                 }
             }
             // A coordinator that has forgotten a worker gives its number to another one.
             Fact::WorkerJoined { worker, .. } => {
                 self.gone.remove(worker);
+                self.followed.remove(worker);
             }
             Fact::WorkerGone { worker } => {
                 self.reports.remove(worker);
@@ -503,6 +511,16 @@ mod tests {
         oracle.judge(&queued);
         tokio::time::advance(DELIVERED_WITHIN * 2).await;
         assert_eq!(oracle.judge(&Fact::EntryDecided), None, "it is gone");
+        let mut oracle = DeliveryOracle::new(healed);
+        oracle.judge(&queued);
+        oracle.judge(&Fact::OrderFollowed {
+            worker: WORKER,
+            message: &message,
+        });
+        oracle.judge(&queued);
+        tokio::time::advance(DELIVERED_WITHIN * 2).await;
+        assert_eq!(oracle.judge(&Fact::EntryDecided), None, "by a replay");
+        oracle.judge(&Fact::WorkerGone { worker: WORKER });
         oracle.judge(&Fact::WorkerJoined {
             worker: WORKER,
             name: "w",

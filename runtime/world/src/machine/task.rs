@@ -173,7 +173,8 @@ impl SimTask {
             .map_err(|error| Interruption::Fails(TaskError::fatal(error.to_string())))?;
         let task = description.attempt.task;
         let files = Files::new(description);
-        self.own(files.prepare())?;
+        self.own(files.create_scratch())?;
+        self.own_output(description, files.create_output_directory())?;
         let restored = self.restore(&files).await?;
         let mut progress = restored.unwrap_or(Progress {
             units: 0,
@@ -216,7 +217,7 @@ impl SimTask {
             Work::Map(map) if map.partitions > 0 => parameters.segment(value),
             _ => parameters.part(task, value),
         };
-        self.own(files.write(&text))?;
+        self.own_output(description, files.write(&text))?;
         self.step().await?;
         if let Some(target) = &description.promote_to
             && let Some(saved) = self.commit(&files, target, &text, progress).await?
@@ -234,6 +235,20 @@ impl SimTask {
             self.machine.log.violation(&self.machine.name, what);
         }
         worked
+    }
+
+    /// Like `own`, for the part or segment. A part is in the output directory of its job, which is settled when the job ends; a
+    /// process of a worker that was given up may still exist then.
+    fn own_output<T>(
+        &self,
+        description: &TaskDescription,
+        worked: Result<T, Interruption>,
+    ) -> Result<T, Interruption> {
+        let job = description.attempt.task.job;
+        if description.promote_to.is_some() && self.machine.facts.is_ending(job) {
+            return worked;
+        }
+        self.own(worked)
     }
 
     /// Asks for the right to commit, and moves the part once it is granted. Returns the last message if the attempt saves
@@ -515,12 +530,15 @@ impl Files {
         }
     }
 
-    fn prepare(&self) -> Result<(), Interruption> {
+    fn create_scratch(&self) -> Result<(), Interruption> {
         let made = fs::create_dir(&self.scratch).unless_there();
         made.map_err(|error| {
             let what = format!("cannot create {}", self.scratch.display());
             Interruption::Fails(TaskError::local(what, &error))
-        })?;
+        })
+    }
+
+    fn create_output_directory(&self) -> Result<(), Interruption> {
         let Some(directory) = self.output.parent() else {
             return Ok(());
         };
