@@ -189,12 +189,11 @@ impl DeliveryOracle {
                 }
             }
             Fact::OrderFollowed { worker, message } => {
-                let Some(number) = message.number() else {
-                    return None;
-                };
-                self.followed.insert(*worker, number);
-                if let Some(queued) = self.orders.get_mut(worker) {
-                    queued.retain(|other, _| *other > number);
+                if let Some(number) = message.number() {
+                    self.followed.insert(*worker, number);
+                    if let Some(queued) = self.orders.get_mut(worker) {
+                        queued.retain(|other, _| *other > number);
+                    }
                 }
             }
             // A coordinator that has forgotten a worker gives its number to another one.
