@@ -35,4 +35,4 @@ mod workload;
 pub use log::{AfterViolation, Echo, Log};
 pub use napreduce_local::world::Situation;
 pub use plan::{GivenJob, Plan};
-pub use run::{RunError, RunReport, RunSettings, run, run_and_look};
+pub use run::{RunError, RunReport, RunSettings, remove_run_directories, run, run_and_look};

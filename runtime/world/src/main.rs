@@ -1,30 +1,44 @@
 //! `nap-world`: runs simulated clusters.
 
 use std::collections::BTreeMap;
+use std::io::{IsTerminal, stderr};
 use std::num::NonZero;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use napreduce_protocol::lock;
 use napreduce_protocol::printing::{finish, print, print_error};
 use napreduce_world::shrinking::{kind_of, shrink};
 use napreduce_world::{
-    AfterViolation, Echo, Plan, RunReport, RunSettings, Situation, entropy, run,
+    AfterViolation, Echo, Plan, RunReport, RunSettings, Situation, entropy, remove_run_directories,
+    run,
 };
 
 /// What begins the line of a violation.
 const VIOLATION: &str = "violation: ";
 /// What begins the line of a situation.
 const REACHED: &str = "reached: ";
+/// How often progress is shown on a terminal.
+const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
+const EXAMPLES: &str = "\
+Examples:
+  nap-world --seed 7                   Print what happens in a run
+  nap-world --seed 7 --until 250       Stop at an event, for a debugger
+  nap-world --runs 2000                Run 2,000 seeds, each twice
+  nap-world --runs 10000 --once        Look for failures only
+  nap-world --seed 7 --only job-1,fault-3
+                                       Run a part, as a failing run prints it";
 
 /// Run a simulated cluster from a seed
 ///
 /// Prints a line for each event. With --runs, runs several seeds, each twice in a process of its own. Prints what is
 /// wrong, the smallest part of the first failing run that fails in the same way, and which situations were reached.
 #[derive(Debug, Parser)]
-#[command(name = "nap-world")]
+#[command(name = "nap-world", after_help = EXAMPLES)]
 struct Arguments {
     /// Seed of the run, or of the first one
     #[arg(long, default_value_t = 1)]
@@ -56,6 +70,9 @@ struct Arguments {
     /// Print only violations and the situations that were reached, and end at a violation
     #[arg(long)]
     quiet: bool,
+    /// Real seconds after which a run with --quiet or --runs counts as hanging
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    limit: u64,
     /// Report a violation if the run has all these parts, to test how failing runs are made smaller
     #[arg(long, value_name = "PARTS", value_delimiter = ',', hide = true)]
     planted: Vec<String>,
@@ -104,16 +121,33 @@ fn run_seed(arguments: &Arguments) -> ExitCode {
         until: arguments.until,
     };
     entropy::begin(arguments.seed);
+    let (report_to, reported) = channel();
     // A thread of its own, whose hash tables get their first keys from the seed.
-    let ran = thread::spawn(move || run(settings)).join();
-    let report = match ran {
+    thread::spawn(move || {
+        let _ = report_to.send(run(settings));
+    });
+    let waited = if arguments.quiet {
+        reported.recv_timeout(Duration::from_secs(arguments.limit))
+    } else {
+        reported.recv().map_err(RecvTimeoutError::from)
+    };
+    let seed = arguments.seed;
+    let report = match waited {
         Ok(Ok(report)) => report,
         Ok(Err(error)) => {
             print_error(format_args!("nap-world: {error}"));
             return ExitCode::from(2);
         }
-        Err(_) => {
-            print_error(format_args!("nap-world: seed {}: panicked", arguments.seed));
+        Err(RecvTimeoutError::Disconnected) => {
+            print_error(format_args!("nap-world: seed {seed}: panicked"));
+            return ExitCode::from(2);
+        }
+        Err(RecvTimeoutError::Timeout) => {
+            let limit = arguments.limit;
+            print_error(format_args!(
+                "nap-world: seed {seed}: hangs: did not end within {limit} s of real time"
+            ));
+            remove_run_directories();
             return ExitCode::from(2);
         }
     };
@@ -127,8 +161,7 @@ fn run_seed(arguments: &Arguments) -> ExitCode {
         violations.push("planted".to_owned());
     }
     print(format_args!(
-        "seed {}: {events} events, hash {hash:016x}\n",
-        arguments.seed
+        "seed {seed}: {events} events, hash {hash:016x}\n"
     ));
     for (situation, count) in situations {
         if arguments.quiet {
@@ -154,6 +187,28 @@ struct Outcome {
     /// The first seed that failed.
     first_failed: Option<u64>,
     situations: BTreeMap<String, u64>,
+    /// When progress was last shown.
+    shown: Option<Instant>,
+}
+
+impl Outcome {
+    /// Shows on a terminal how many seeds were begun, once a second.
+    fn show_progress(&mut self, runs: Option<u64>) {
+        if !stderr().is_terminal() {
+            return;
+        }
+        let now = Instant::now();
+        if let Some(shown) = self.shown
+            && now < shown + BETWEEN_PROGRESS
+        {
+            return;
+        }
+        self.shown = Some(now);
+        let begun = self.begun;
+        let failed = self.failed;
+        let runs = runs.unwrap_or(begun);
+        eprint!("\r{begun} of {runs} seeds, {failed} failed");
+    }
 }
 
 /// Runs seeds, each in processes of its own: libraries keep state for the life of a process.
@@ -173,6 +228,9 @@ fn run_seeds(arguments: &Arguments, runs: u64) -> ExitCode {
         }
     });
     let outcome = outcome.into_inner().unwrap_or_default();
+    if outcome.shown.is_some() {
+        print_error("");
+    }
     if let Some(seed) = outcome.first_failed
         && !arguments.first
     {
@@ -206,12 +264,10 @@ fn next_seed(arguments: &Arguments, runs: u64, outcome: &Mutex<Outcome>) -> Opti
 
 /// Runs a seed and prints what is wrong.
 fn run_seed_apart(arguments: &Arguments, seed: u64, outcome: &Mutex<Outcome>) {
-    let apart = Apart {
-        seed,
-        planted: &arguments.planted,
-    };
+    let apart = Apart { seed, arguments };
     let judged = apart.judge(arguments.once);
     let mut outcome = lock(outcome);
+    outcome.show_progress(arguments.runs);
     match judged {
         Ok(situations) => {
             for (situation, count) in situations {
@@ -230,10 +286,7 @@ fn run_seed_apart(arguments: &Arguments, seed: u64, outcome: &Mutex<Outcome>) {
 
 /// Prints the command that repeats the smallest part of a failing run that fails in the same way.
 fn print_smaller(arguments: &Arguments, seed: u64) {
-    let apart = Apart {
-        seed,
-        planted: &arguments.planted,
-    };
+    let apart = Apart { seed, arguments };
     if let Some(parts) = apart.make_smaller() {
         print(format_args!(
             "a smaller run fails in the same way: nap-world --seed {seed} --only '{}'\n",
@@ -245,7 +298,7 @@ fn print_smaller(arguments: &Arguments, seed: u64) {
 /// A seed that is run in processes of its own.
 struct Apart<'a> {
     seed: u64,
-    planted: &'a [String],
+    arguments: &'a Arguments,
 }
 
 impl Apart<'_> {
@@ -292,11 +345,12 @@ impl Apart<'_> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
         command.args(["--quiet", "--seed", &self.seed.to_string()]);
+        command.args(["--limit", &self.arguments.limit.to_string()]);
         if let Some(only) = only {
             command.args(["--only", &only.join(",")]);
         }
-        if !self.planted.is_empty() {
-            command.args(["--planted", &self.planted.join(",")]);
+        if !self.arguments.planted.is_empty() {
+            command.args(["--planted", &self.arguments.planted.join(",")]);
         }
         let ran = command
             .stdin(Stdio::null())

@@ -90,21 +90,44 @@ const IN_MEMORY: &str = "/dev/shm";
 /// Creates the directory of a run. Its path is in the journal, in which bytes are decimal numbers: its length there is the
 /// same for every name that differs in digits only.
 fn run_directory() -> io::Result<TempDir> {
-    let mut above = PathBuf::from(IN_MEMORY);
-    if !above.is_dir() {
-        above = env::temp_dir();
-    }
     let mut number = 0;
     loop {
-        let name = format!("nap-world-{:010}-{number:04}", std::process::id());
+        let name = format!("{}{number:04}", directory_prefix());
         let created = tempfile::Builder::new()
             .prefix(&name)
             .rand_bytes(0)
-            .tempdir_in(&above);
+            .tempdir_in(above_run_directories());
         match created {
             // A run that was killed has left it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
             created => return created,
+        }
+    }
+}
+
+fn above_run_directories() -> PathBuf {
+    let in_memory = PathBuf::from(IN_MEMORY);
+    if in_memory.is_dir() {
+        in_memory
+    } else {
+        env::temp_dir()
+    }
+}
+
+/// Returns what begins the names of the directories of this process.
+fn directory_prefix() -> String {
+    format!("nap-world-{:010}-", std::process::id())
+}
+
+/// Removes the directories of runs of this process, for a process that ends before its run does.
+pub fn remove_run_directories() {
+    let Ok(entries) = fs::read_dir(above_run_directories()) else {
+        return;
+    };
+    let prefix = directory_prefix();
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
 }

@@ -49,3 +49,17 @@ fn log_ends_with_requested_event() {
     assert_eq!(events, whole.lines().take(40).collect::<Vec<_>>());
     assert!(begun.contains("seed 3: 40 events"), "{begun}");
 }
+
+/// A bug can let a daemon wait without an end in which simulated time does not pass.
+#[test]
+fn run_without_end_is_a_failure() {
+    let arguments = ["--seed", "2", "--runs", "1", "--once", "--limit", "0"];
+    let ran = Command::new(env!("CARGO_BIN_EXE_nap-world"))
+        .args(arguments)
+        .output()
+        .expect("the program runs");
+    assert!(!ran.status.success());
+    let printed = String::from_utf8_lossy(&ran.stdout);
+    let expected = "seed 2: hangs: did not end within 0 s of real time\n";
+    assert!(printed.contains(expected), "{printed}");
+}
