@@ -87,22 +87,32 @@ impl Engine {
 
 impl Rules {
     pub(super) fn job_kill_requested(&mut self, id: JobId, reason: &str) {
+        let outcome = JobOutcome::Killed {
+            reason: reason.to_owned(),
+        };
         if self.cluster.jobs.contains_key(&id) {
-            self.decide(
-                id,
-                JobInput::KillRequested,
-                JobOutcome::Killed {
-                    reason: reason.to_owned(),
-                },
-            );
+            self.replace_success(id, &outcome);
+            self.decide(id, JobInput::KillRequested, outcome);
         } else if !self.cluster.ended.contains(id.0) {
             self.cluster.tally.illegal_events += 1;
             self.warn(format!("{id} cannot be killed: no such job; ignored"));
         }
     }
 
+    /// Gives a job that has succeeded another outcome while it waits for the end of its last attempts: its output is not
+    /// committed before.
+    fn replace_success(&mut self, id: JobId, outcome: &JobOutcome) {
+        let job = self.cluster.job_mut(id);
+        if job.outcome != Some(JobOutcome::Succeeded) {
+            return;
+        }
+        job.outcome = Some(outcome.clone());
+        self.record(Record::JobDecided(id, outcome.clone()));
+        self.cluster.refresh(id);
+    }
+
     /// Decides the outcome of a job: kills its live attempts, or ends it if there are none. Only the first
-    /// decision counts: one report may make two tasks fail for good.
+    /// decision counts, unless an operator kills the job: one report may make two tasks fail for good.
     pub(super) fn decide(&mut self, id: JobId, input: JobInput, outcome: JobOutcome) {
         let Some(job) = self.cluster.jobs.get_mut(&id) else {
             return;

@@ -69,7 +69,7 @@ impl JobState {
                 JobState::Active,
                 JobInput::Succeeded | JobInput::Failed | JobInput::KillRequested,
             ) => Ok(JobState::Stopping),
-            // Late or repeated; the job is ending already.
+            // The job is ending already. If it has succeeded, it is killed nevertheless.
             (JobState::Stopping, JobInput::KillRequested) => Ok(JobState::Stopping),
             (JobState::Stopping, JobInput::Drained) => Ok(JobState::Ended),
             _ => Err(IllegalTransition::new("job", self, input)),

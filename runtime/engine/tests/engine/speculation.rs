@@ -57,6 +57,25 @@ fn first_finished_duplicate_counts() {
     );
 }
 
+/// Its output is committed only after the duplicate has ended, so the kill comes in time.
+#[test]
+fn job_that_waits_for_a_duplicate_can_be_killed() {
+    doubled(
+        "show records
+         commits m3.2
+             > record granted m3.2; commit m3.2
+         done m3.2
+             > record done m3.2; kill m3.1; record decided 1 succeeded
+         stop 1: ada changed her mind
+             > record decided 1 killed: ada changed her mind
+         stop 1: ada is impatient
+         killed m3.1
+             > record ended m3.1: killed: job_0001_m_0003.2 did the task first
+             > record ended 1 killed: ada changed her mind; job 1 killed: ada changed her mind
+         tally illegal_events 0",
+    );
+}
+
 #[test]
 fn original_can_finish_before_duplicate() {
     doubled(

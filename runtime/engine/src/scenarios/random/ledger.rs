@@ -193,10 +193,13 @@ impl Ledger {
                 }
             }
             Record::JobDecided(job, outcome) => {
-                assert!(
-                    self.decided.insert(*job, outcome.clone()).is_none(),
-                    "{job}: decided twice"
-                );
+                let is_killed = matches!(outcome, JobOutcome::Killed { .. });
+                match self.decided.insert(*job, outcome.clone()) {
+                    None => {}
+                    // It waited for the end of its last attempts.
+                    Some(JobOutcome::Succeeded) if is_killed => {}
+                    Some(before) => panic!("{job}: decided twice, first {before:?}"),
+                }
             }
             Record::JobEnded(job, outcome) => {
                 assert!(self.recorded.insert(*job), "{job}: ended twice");
