@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use napreduce_engine::{JobId, TaskId};
 
@@ -65,10 +65,23 @@ fn differences_from(output: &Path, job: Option<&SimJob>) -> Vec<String> {
         found.insert(entry.file_name().to_string_lossy().into_owned());
     }
     for name in found.difference(&names) {
-        differences.push(format!("{name} is left"));
+        let inside = files_in(&output.join(name));
+        differences.push(format!("{name} is left; files in it: {inside:?}"));
     }
     if job.is_some() && !found.contains("_SUCCESS") {
         differences.push("_SUCCESS is missing".to_owned());
     }
     differences
+}
+
+/// Returns the paths of all entries in a directory.
+fn files_in(directory: &Path) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        paths.extend(files_in(&path));
+        paths.push(path);
+    }
+    paths.sort();
+    paths
 }

@@ -186,7 +186,7 @@ impl SimTask {
             (None, Work::Reduce(work)) => {
                 self.take_inputs(work.inputs.clone());
                 let Some(emitted) = self.read_inputs(work.maps, task.index).await? else {
-                    return self.own(self.save(&files, progress));
+                    return self.own_shared(self.save(&files, progress));
                 };
                 parameters.reduce_start(task.index, &emitted)
             }
@@ -210,7 +210,7 @@ impl SimTask {
             self.step().await?;
             self.gate().await?;
             if self.saving && progress.units < units {
-                return self.own(self.save(&files, progress));
+                return self.own_shared(self.save(&files, progress));
             }
         }
         let text = match &description.work {
@@ -237,18 +237,28 @@ impl SimTask {
         worked
     }
 
-    /// Like `own`, for the part or segment. A part is in the output directory of its job, which is settled when the job ends; a
-    /// process of a worker that was given up may still exist then.
+    /// Like `own`, for files in the output directory: parts and saved work. The output is settled when the job ends; a process
+    /// of a worker that was given up may still exist then. A coordinator that has forgotten the attempt gives its number
+    /// to another process, with the same files.
+    fn own_shared<T>(&self, worked: Result<T, Interruption>) -> Result<T, Interruption> {
+        let facts = &self.machine.facts;
+        if facts.is_ending(self.process.attempt.task.job) || facts.has_forgotten() {
+            return worked;
+        }
+        self.own(worked)
+    }
+
+    /// Checks the use of a part, which is in the output directory, or of a segment.
     fn own_output<T>(
         &self,
         description: &TaskDescription,
         worked: Result<T, Interruption>,
     ) -> Result<T, Interruption> {
-        let job = description.attempt.task.job;
-        if description.promote_to.is_some() && self.machine.facts.is_ending(job) {
-            return worked;
+        if description.promote_to.is_some() {
+            self.own_shared(worked)
+        } else {
+            self.own(worked)
         }
-        self.own(worked)
     }
 
     /// Asks for the right to commit, and moves the part once it is granted. Returns the last message if the attempt saves
@@ -273,7 +283,7 @@ impl SimTask {
                 break;
             }
             if self.saving {
-                return Ok(Some(self.own(self.save(files, progress))?));
+                return Ok(Some(self.own_shared(self.save(files, progress))?));
             }
             self.message().await?;
         }
@@ -315,8 +325,7 @@ impl SimTask {
 
     fn save(&self, files: &Files, progress: Progress) -> Result<FromTask, Interruption> {
         let text = serde_json::to_vec(&progress).unwrap_or_default();
-        let written = fs::create_dir_all(&files.checkpoint)
-            .and_then(|()| fs::write(files.checkpoint.join("progress"), &text));
+        let written = write_checkpoint(&files.checkpoint, &text);
         written.map_err(|error| {
             let doing = format!("write {}", files.checkpoint.display());
             Interruption::Fails(TaskError::io(doing, &error))
@@ -555,6 +564,15 @@ impl Files {
             Interruption::Fails(TaskError::io(doing, &error))
         })
     }
+}
+
+/// As a real task does, creates the directory of all checkpoints too, but not that of the job, which may have been removed.
+fn write_checkpoint(directory: &Path, text: &[u8]) -> io::Result<()> {
+    if let Some(above) = directory.parent() {
+        fs::create_dir(above).unless_there()?;
+    }
+    fs::create_dir(directory).unless_there()?;
+    fs::write(directory.join("progress"), text)
 }
 
 /// Reads what a map emitted for a partition.
