@@ -11,7 +11,7 @@
 //!
 //! The cluster directory, with the coordinator's journal and uploads, is on a simulated disk of the coordinator's host, which
 //! loses what was not synced when its host loses power. Workers and clients see it as on a file server. All other files
-//! are real ones in a temporary directory. Oracles log a violation as soon as they see it: [`Log::violation`].
+//! are real ones, below `/dev/shm` if it exists. Oracles log a violation as soon as they see it: [`Log::violation`].
 
 mod chance;
 mod client;

@@ -25,6 +25,12 @@ fn seeds_are_repeatable_and_keep_all_promises() {
     assert!(printed.ends_with("20 seeds, 0 failed\n"), "{printed}");
 }
 
+#[test]
+fn more_seeds_keep_all_promises() {
+    let printed = nap_world(&["--seed", "21", "--runs", "180", "--once"]);
+    assert!(printed.ends_with("180 seeds, 0 failed\n"), "{printed}");
+}
+
 /// Each of these showed a defect of the daemons or of their simulation. A change of what is drawn from a seed makes them
 /// seeds like any other.
 #[test]
