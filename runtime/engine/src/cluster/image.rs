@@ -154,7 +154,7 @@ impl Cluster {
         }
         worker.enter(id);
         if attempt.state.is_stopped() {
-            worker.add_stopped();
+            worker.restore_stopped();
         }
         if attempt.holds_slot {
             self.slots.restore_held(worker, kind);

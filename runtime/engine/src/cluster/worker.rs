@@ -266,14 +266,21 @@ impl Worker {
         self.stopped
     }
 
-    /// Counts one suspended attempt more.
-    pub(crate) fn add_stopped(&mut self) {
+    /// Counts a suspended attempt of a snapshot.
+    pub(crate) fn restore_stopped(&mut self) {
         self.stopped += 1;
     }
 
-    /// Counts one suspended attempt less.
-    pub(crate) fn remove_stopped(&mut self) {
+    /// Counts one suspended attempt more, and updates whether it is full.
+    pub(crate) fn add_stopped(&mut self, most: SuspendedMax) {
+        self.stopped += 1;
+        self.find_full(most);
+    }
+
+    /// Counts one suspended attempt less, and updates whether it is full.
+    pub(crate) fn remove_stopped(&mut self, most: SuspendedMax) {
         self.stopped -= 1;
+        self.find_full(most);
     }
 
     /// Returns whether it reached its maximum of suspended attempts and still has more than half of the
@@ -285,6 +292,27 @@ impl Worker {
     /// Updates whether it is full, after the number of its suspended attempts or their maximum changed.
     pub(crate) fn find_full(&mut self, most: SuspendedMax) {
         self.full = most.is_full(self.full, self.stopped);
+    }
+
+    /// Returns why no more of its attempts can be suspended: it keeps the maximum, or reached it and still keeps more
+    /// than half of it.
+    pub(crate) fn why_full(&self, most: SuspendedMax) -> Option<String> {
+        let SuspendedMax::AtMost(most) = most else {
+            return None;
+        };
+        if !self.full {
+            return None;
+        }
+        let id = self.id;
+        if self.stopped >= most {
+            return Some(format!(
+                "{id} keeps {most} suspended attempts (suspended-max)"
+            ));
+        }
+        Some(format!(
+            "{id} kept {most} suspended attempts (suspended-max) and takes another one when {} are left",
+            most / 2
+        ))
     }
 
     /// Adds a reservation of a free slot.

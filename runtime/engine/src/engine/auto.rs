@@ -45,10 +45,9 @@ impl Rules {
                 victim: self.restoring(attempt.id),
             });
         }
-        if can.suspend
-            && self.why_full(attempt.worker).is_none()
-            && !self.is_suspended_enough(attempt)
-        {
+        let worker = &self.cluster.workers[&attempt.worker];
+        let full = worker.why_full(self.settings.preemption.suspended_max);
+        if can.suspend && full.is_none() && !self.is_suspended_enough(attempt) {
             let paging = auto.paging(self.cluster.bytes_that_would_not_fit(attempt, beneficiary));
             all.push(CostEstimate {
                 primitive: Primitive::Suspend,

@@ -9,6 +9,7 @@ use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::preemption::PreemptRequest;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::states::{AttemptState, JobState, TaskState, WorkerState};
+use crate::suspended_max::SuspendedMax;
 
 /// Fails with a message if the condition does not hold.
 macro_rules! ensure {
@@ -43,27 +44,26 @@ impl Engine {
             .values()
             .try_for_each(|job| check_job(cluster, job))?;
         cluster.check_racks()?;
-        self.rules.check_limits()?;
+        check_limits(cluster, self.rules.settings.preemption.suspended_max)?;
         self.rules.check_requests()?;
         check_indices(cluster)
     }
 }
 
-impl Rules {
-    fn check_limits(&self) -> Result<(), String> {
-        let most = self.settings.preemption.suspended_max;
-        for (id, worker) in self.cluster.workers.iter() {
-            let full = most.is_full(worker.is_full(), worker.stopped());
-            ensure!(
-                worker.is_full() == full,
-                "{id}: {} suspended attempts (limit {most}), marked full: {}",
-                worker.stopped(),
-                worker.is_full()
-            );
-        }
-        Ok(())
+fn check_limits(cluster: &Cluster, most: SuspendedMax) -> Result<(), String> {
+    for (id, worker) in cluster.workers.iter() {
+        let full = most.is_full(worker.is_full(), worker.stopped());
+        ensure!(
+            worker.is_full() == full,
+            "{id}: {} suspended attempts (limit {most}), marked full: {}",
+            worker.stopped(),
+            worker.is_full()
+        );
     }
+    Ok(())
+}
 
+impl Rules {
     fn check_requests(&self) -> Result<(), String> {
         let cluster = &self.cluster;
         for request in cluster.requests.iter() {

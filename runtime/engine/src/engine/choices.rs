@@ -7,14 +7,13 @@ use rand::seq::SliceRandom;
 
 use crate::cluster::{Attempt, Cluster, Job};
 use crate::engine::Rules;
-use crate::ids::{AttemptId, TaskKind, WorkerId};
+use crate::ids::{AttemptId, TaskKind};
 use crate::preemption::{CostEstimate, Primitive, TaskEviction};
 use crate::primitive_choice::PrimitiveChoice;
 use crate::refusal::ActionRefusal;
 use crate::scheduler::{Preempt, Release};
 use crate::settings::{CostRule, KindPreemption};
 use crate::states::{AttemptState, JobState};
-use crate::suspended_max::SuspendedMax;
 use crate::time::{Span, Time};
 
 /// The primitive to use for a requested one.
@@ -105,7 +104,7 @@ impl Rules {
             return Choice::instead(instead, why, Fallback::NotPossible);
         }
         if asked == Primitive::Suspend
-            && let Some(why) = self.why_full(attempt.worker)
+            && let Some(why) = self.cluster.workers[&attempt.worker].why_full(rules.suspended_max)
         {
             let instead = rules.when_full.into();
             let why = format!("{instead} instead of {asked}: {why}");
@@ -222,39 +221,6 @@ impl Rules {
                 wait.rounded()
             ),
         ))
-    }
-
-    /// Returns why no more attempts can be suspended on a worker: it keeps its maximum, or reached it and
-    /// still keeps more than half of it.
-    pub(super) fn why_full(&self, id: WorkerId) -> Option<String> {
-        let worker = &self.cluster.workers[&id];
-        match self.settings.preemption.suspended_max {
-            SuspendedMax::AtMost(most) if worker.is_full() && worker.stopped() >= most => Some(
-                format!("{id} keeps {most} suspended attempts (suspended-max)"),
-            ),
-            SuspendedMax::AtMost(most) if worker.is_full() => Some(format!(
-                "{id} kept {most} suspended attempts (suspended-max) and takes another one when {} are left",
-                most / 2
-            )),
-            SuspendedMax::AtMost(_) | SuspendedMax::Unlimited => None,
-        }
-    }
-
-    /// Counts one suspended attempt (or one being suspended) on a worker, or removes one from the count.
-    pub(super) fn count_stopped(&mut self, id: WorkerId, more: bool) {
-        let worker = self.cluster.worker_mut(id);
-        if more {
-            worker.add_stopped();
-        } else {
-            worker.remove_stopped();
-        }
-        self.find_full(id);
-    }
-
-    /// Updates whether a worker takes another suspended attempt, after their number or its maximum changed.
-    pub(super) fn find_full(&mut self, id: WorkerId) {
-        let most = self.settings.preemption.suspended_max;
-        self.cluster.worker_mut(id).find_full(most);
     }
 
     /// Opens requests for the requested number of slots of a job, or for all there are.

@@ -82,7 +82,8 @@ impl Rules {
         if self.step_worker(id, WorkerInput::UndrainRequested) {
             self.cluster.departures.end_drain(id);
             self.cluster.drop_saving(id);
-            self.find_full(id);
+            let most_suspended = self.settings.preemption.suspended_max;
+            self.cluster.worker_mut(id).find_full(most_suspended);
             self.cluster.list_worker(id);
             self.cluster.workers_changed();
             self.record(Record::WorkerUndrained(id));

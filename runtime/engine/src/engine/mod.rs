@@ -297,7 +297,13 @@ impl Rules {
                 attempt.state = after;
                 let worker = attempt.worker;
                 if before.is_stopped() != after.is_stopped() {
-                    self.count_stopped(worker, after.is_stopped());
+                    let most_suspended = self.settings.preemption.suspended_max;
+                    let worker = self.cluster.worker_mut(worker);
+                    if after.is_stopped() {
+                        worker.add_stopped(most_suspended);
+                    } else {
+                        worker.remove_stopped(most_suspended);
+                    }
                 }
                 Some((before, after))
             }

@@ -87,9 +87,9 @@ impl Rules {
         let rules = &self.settings.preemption;
         let can = self.can_do(id);
         let kind = id.task.kind;
-        let worker = attempt.worker;
+        let worker = &self.cluster.workers[&attempt.worker];
         let stopped = attempt.state == AttemptState::Suspended;
-        let full = self.why_full(worker);
+        let full = worker.why_full(rules.suspended_max);
         match (primitive, attempt.state) {
             (Primitive::Kill, _) => Ok(()),
             (Primitive::Wait, _) => Err(OperatorRefusal::NothingToDo),

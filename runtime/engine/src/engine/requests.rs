@@ -307,7 +307,8 @@ impl Rules {
         let worker = attempt.worker;
         // Other attempts may have been suspended there since the request.
         if (primitive, state) == (Primitive::Suspend, AttemptState::Running)
-            && let Some(why) = self.why_full(worker)
+            && let Some(why) =
+                self.cluster.workers[&worker].why_full(self.settings.preemption.suspended_max)
         {
             let message = format!("{id} cannot be suspended and continues: {why}");
             return self.fall_back(id, &why, message);

@@ -118,7 +118,8 @@ impl Engine {
         // The snapshot may have been made under other limits.
         let workers: Vec<WorkerId> = rules.cluster.workers.keys().collect();
         for worker in workers {
-            rules.find_full(worker);
+            let most_suspended = rules.settings.preemption.suspended_max;
+            rules.cluster.worker_mut(worker).find_full(most_suspended);
         }
         let mut engine = Engine::with_rules(rules, scheduler);
         engine.check().map_err(damaged)?;

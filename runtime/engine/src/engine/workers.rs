@@ -10,11 +10,12 @@ impl Rules {
     pub(super) fn worker_joined(&mut self, id: WorkerId, slots: Slots, host: &str, rack: &str) {
         if self.step_worker(id, WorkerInput::Joined) {
             let shared = self.settings.shared_slots;
+            let most_suspended = self.settings.preemption.suspended_max;
             let worker = self.cluster.worker_mut(id);
             worker.offer(slots, shared);
             worker.set_place(host, rack);
+            worker.find_full(most_suspended);
             self.cluster.enter_rack(id);
-            self.find_full(id);
             self.cluster.list_worker(id);
             self.cluster.workers_changed();
         }
