@@ -4,10 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::TaskKind;
-use crate::preemption::Primitive;
+use crate::preemption::{PreemptRequest, Primitive};
 use crate::primitive_choice::{AutoSettings, PrimitiveChoice};
 use crate::suspended_max::SuspendedMax;
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 /// The engine settings.
 ///
@@ -126,8 +126,17 @@ impl PreemptionSettings {
         }
     }
 
+    /// Returns when the grace of a request ends in a kill, if it does.
+    pub(crate) fn killed_at(&self, request: &PreemptRequest) -> Option<Time> {
+        let grace = request.grace?;
+        if !self.ends_in_kill(request.primitive) {
+            return None;
+        }
+        Some(request.begins() + grace)
+    }
+
     /// Returns whether a request for this primitive ends in a kill when its grace is over.
-    pub(crate) fn ends_in_kill(&self, primitive: Primitive) -> bool {
+    fn ends_in_kill(&self, primitive: Primitive) -> bool {
         match (primitive, self.escalate) {
             (Primitive::Kill, _) => true,
             (_, Some(escalation)) => escalation == Escalation::Kill,

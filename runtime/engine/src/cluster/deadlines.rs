@@ -1,6 +1,8 @@
 //! The deadlines of requests, reservations and workers, in the order of their times.
 
 use crate::ids::{AttemptId, JobId, WorkerId};
+use crate::preemption::PreemptRequest;
+use crate::settings::PreemptionSettings;
 use crate::sorted::SortedSet;
 use crate::time::Time;
 
@@ -21,6 +23,26 @@ pub(crate) enum Deadline {
     AvoidanceOver(JobId),
     /// This worker leaves, and the time for its attempts to save their work is over.
     Drained(WorkerId),
+}
+
+impl Deadline {
+    /// Returns the deadlines of an open request, which depend on the settings.
+    pub fn for_request(
+        request: &PreemptRequest,
+        settings: &PreemptionSettings,
+    ) -> impl Iterator<Item = (Time, Deadline)> + use<> {
+        let attempt = request.attempt;
+        let grace = settings
+            .killed_at(request)
+            .map(|due| (due, Deadline::Grace(attempt)));
+        let earliest = request
+            .earliest
+            .map(|due| (due, Deadline::Earliest(attempt)));
+        let overdue = request
+            .overdue()
+            .map(|due| (due, Deadline::Overdue(attempt)));
+        [grace, earliest, overdue].into_iter().flatten()
+    }
 }
 
 /// The pending deadlines.

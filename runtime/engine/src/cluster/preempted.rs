@@ -1,11 +1,36 @@
-//! The indices over suspended attempts and open requests, including which suspended attempts wait for a slot.
+//! Open requests with their deadlines, and the indices over them and over suspended attempts, including which of those
+//! wait for a slot.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Deadline};
 use crate::ids::{AttemptId, WorkerId};
 use crate::preemption::PreemptRequest;
+use crate::settings::PreemptionSettings;
 use crate::states::AttemptState;
 
 impl Cluster {
+    /// Adds a request for an attempt that has none, with its deadlines under these settings.
+    pub fn add_request(&mut self, request: PreemptRequest, settings: &PreemptionSettings) {
+        for (due, deadline) in Deadline::for_request(&request, settings) {
+            self.deadlines.set(due, deadline);
+        }
+        self.list_request(&request, true);
+        self.requests.insert(request);
+    }
+
+    /// Removes the request for an attempt, if there is one, with the deadlines that it has under these settings.
+    pub fn remove_request(
+        &mut self,
+        id: AttemptId,
+        settings: &PreemptionSettings,
+    ) -> Option<PreemptRequest> {
+        let request = self.requests.remove(&id)?;
+        self.list_request(&request, false);
+        for (due, deadline) in Deadline::for_request(&request, settings) {
+            self.deadlines.cancel(due, deadline);
+        }
+        Some(request)
+    }
+
     /// Adds or removes an open request in the counts of its victim's job and its beneficiary.
     pub fn list_request(&mut self, request: &PreemptRequest, there: bool) {
         let kind = request.attempt.task.kind;

@@ -4,9 +4,10 @@
 use std::cmp::Reverse;
 
 use crate::cluster::{Cluster, Deadline, Job, Worker};
-use crate::engine::{Engine, Rules};
+use crate::engine::Engine;
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::preemption::PreemptRequest;
+use crate::settings::PreemptionSettings;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::states::{AttemptState, JobState, TaskState, WorkerState};
 use crate::suspended_max::SuspendedMax;
@@ -45,7 +46,7 @@ impl Engine {
             .try_for_each(|job| check_job(cluster, job))?;
         cluster.check_racks()?;
         check_limits(cluster, self.rules.settings.preemption.suspended_max)?;
-        self.rules.check_requests()?;
+        check_requests(cluster, &self.rules.settings.preemption)?;
         check_indices(cluster)
     }
 }
@@ -63,39 +64,34 @@ fn check_limits(cluster: &Cluster, most: SuspendedMax) -> Result<(), String> {
     Ok(())
 }
 
-impl Rules {
-    fn check_requests(&self) -> Result<(), String> {
-        let cluster = &self.cluster;
-        for request in cluster.requests.iter() {
-            let id = request.attempt;
-            ensure!(
-                cluster.attempts.contains_key(&id),
-                "{id}: preemption request for an attempt that does not exist"
-            );
-            let useful = request.beneficiary.is_none_or(|job| {
-                cluster
-                    .jobs
-                    .get(&job)
-                    .is_some_and(|job| job.state == JobState::Active)
-            });
-            ensure!(useful, "{id}: preempted for a job that has ended");
-            let surplus = request
-                .beneficiary
-                .and_then(|job| self.cluster.surplus_request(job));
-            ensure!(
-                surplus.is_none(),
-                "{id}: preempted for a job that needs no more slots: {surplus:?}"
-            );
-            for (due, deadline) in self
-                .deadlines_of(request)
-                .filter(|(due, _)| *due > cluster.now)
-            {
-                let timed = cluster.deadlines.contains(due, deadline);
-                ensure!(timed, "{id}: {deadline:?} at {due} is not set");
-            }
+fn check_requests(cluster: &Cluster, settings: &PreemptionSettings) -> Result<(), String> {
+    for request in cluster.requests.iter() {
+        let id = request.attempt;
+        ensure!(
+            cluster.attempts.contains_key(&id),
+            "{id}: preemption request for an attempt that does not exist"
+        );
+        let useful = request.beneficiary.is_none_or(|job| {
+            cluster
+                .jobs
+                .get(&job)
+                .is_some_and(|job| job.state == JobState::Active)
+        });
+        ensure!(useful, "{id}: preempted for a job that has ended");
+        let surplus = request
+            .beneficiary
+            .and_then(|job| cluster.surplus_request(job));
+        ensure!(
+            surplus.is_none(),
+            "{id}: preempted for a job that needs no more slots: {surplus:?}"
+        );
+        let deadlines = Deadline::for_request(request, settings);
+        for (due, deadline) in deadlines.filter(|(due, _)| *due > cluster.now) {
+            let timed = cluster.deadlines.contains(due, deadline);
+            ensure!(timed, "{id}: {deadline:?} at {due} is not set");
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn check_worker(cluster: &Cluster, id: WorkerId) -> Result<(), String> {

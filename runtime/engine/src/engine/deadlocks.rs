@@ -25,7 +25,8 @@ impl Engine {
             .collect();
         for job in jobs {
             if let Some(attempt) = self.rules.cluster.reduce_in_the_way(job) {
-                self.rules.remove_request(attempt);
+                let settings = &self.rules.settings.preemption;
+                self.rules.cluster.remove_request(attempt, settings);
                 let reason = format!("the maps of {job} that it waits for have no slot");
                 let kill = Primitive::Kill;
                 let engine = Requester::Engine;

@@ -198,7 +198,7 @@ impl Rules {
         by: Requester,
         reason: String,
     ) {
-        let before = self.remove_request(id);
+        let before = self.cluster.remove_request(id, &self.settings.preemption);
         self.cluster.tally.requests_cancelled += u64::from(before.is_some());
         let beneficiary = before.and_then(|before| before.beneficiary);
         let request = PreemptRequest::new(id, primitive, by, reason, self.cluster.now);

@@ -1,7 +1,7 @@
 //! Requests to preempt, from the policy's request to the free slot: their life cycle (see `preemption`),
 //! their orders, their grace, and the reservation of the freed slot.
 
-use crate::cluster::{Cluster, Deadline, Job, Planned, Reservation, UnusedSlot};
+use crate::cluster::{Cluster, Job, Planned, Reservation, UnusedSlot};
 use crate::effect::{Order, Record};
 use crate::engine::choices::{Choice, Fallback};
 use crate::engine::{Engine, Rules};
@@ -10,8 +10,9 @@ use crate::preemption::{CostEstimate, Lapsed, PreemptRequest, Primitive, Request
 use crate::primitive_choice::PrimitiveChoice;
 use crate::refusal::ActionRefusal;
 use crate::scheduler::Preempt;
+use crate::settings::PreemptionSettings;
 use crate::states::{AttemptInput, AttemptState, JobState, TaskState, WorkerState};
-use crate::time::{Span, Time};
+use crate::time::Span;
 
 impl Engine {
     /// Withdraws requests for jobs that got other slots meanwhile and need fewer than they are promised, the
@@ -170,14 +171,14 @@ impl Rules {
         let may = before.state == RequestState::Created;
         let is_due = may && before.overdue().is_some_and(|overdue| overdue <= now);
         let stops = !attempt.holds_slot || attempt.state == AttemptState::Killing;
-        if !is_due || stops || self.killed_at(before).is_some() {
+        if !is_due || stops || self.settings.preemption.killed_at(before).is_some() {
             return;
         }
         let wants = |job: &Job| job.wants_on(id.task.kind, attempt.worker);
         let wanted = before
             .beneficiary
             .is_none_or(|job| self.cluster.jobs.get(&job).is_some_and(wants));
-        let Some(before) = self.remove_request(id) else {
+        let Some(before) = self.cluster.remove_request(id, &self.settings.preemption) else {
             return;
         };
         let waited = now.since(before.begins());
@@ -187,11 +188,12 @@ impl Rules {
                 free: waited,
                 ..one
             });
-            return self.enter_request(PreemptRequest {
+            let request = PreemptRequest {
                 created: now,
                 estimate,
                 ..before
-            });
+            };
+            return self.cluster.add_request(request, &self.settings.preemption);
         }
         let why = before.reason_before_overrun.unwrap_or(before.reason);
         let reason = format!(
@@ -224,7 +226,7 @@ impl Rules {
             ..
         } = request;
         let reason = request.reason.clone();
-        self.enter_request(request);
+        self.cluster.add_request(request, &self.settings.preemption);
         self.record(Record::PreemptRequested {
             attempt,
             primitive,
@@ -236,14 +238,6 @@ impl Rules {
         self.advance_request(attempt);
     }
 
-    fn enter_request(&mut self, request: PreemptRequest) {
-        for (due, deadline) in self.deadlines_of(&request) {
-            self.cluster.deadlines.set(due, deadline);
-        }
-        self.cluster.list_request(&request, true);
-        self.cluster.requests.insert(request);
-    }
-
     /// Withdraws a request of the policy, which may open another one even if the order was sent; fails if no
     /// request is open. For other requesters, only the promise is withdrawn.
     pub(super) fn cancel(&mut self, id: AttemptId) -> Result<(), ActionRefusal> {
@@ -253,7 +247,7 @@ impl Rules {
             .get(&id)
             .ok_or(ActionRefusal::NoRequest(id))?;
         if request.by == Requester::Policy && request.state != RequestState::Created {
-            self.remove_request(id);
+            self.cluster.remove_request(id, &self.settings.preemption);
             self.cluster.tally.requests_cancelled += 1;
         } else {
             self.withdraw(id, "the scheduler withdrew the request");
@@ -276,7 +270,11 @@ impl Rules {
 
     /// Closes a request whose order was not sent; the attempt keeps its slot.
     pub(super) fn close_unordered(&mut self, id: AttemptId, reason: &str) {
-        if self.remove_request(id).is_some() {
+        if self
+            .cluster
+            .remove_request(id, &self.settings.preemption)
+            .is_some()
+        {
             self.cluster.tally.requests_cancelled += 1;
             self.record(Record::PreemptWithdrawn {
                 attempt: id,
@@ -299,7 +297,7 @@ impl Rules {
         {
             return;
         }
-        if self.put_off_spared(id) {
+        if self.cluster.put_off_spared(id, &self.settings.preemption) {
             return;
         }
         let attempt = self.cluster.attempt_mut(id);
@@ -334,29 +332,6 @@ impl Rules {
         if ordered {
             self.cluster.requests.advance(&id, RequestState::Ordered);
         }
-    }
-
-    /// Delays a policy's request for an attempt that must first do some work and did not run all the time
-    /// since the request; returns false if no delay is needed.
-    fn put_off_spared(&mut self, id: AttemptId) -> bool {
-        let now = self.cluster.now;
-        let attempt = &self.cluster.attempts[&id];
-        let rest = attempt.spared_for.0.saturating_sub(attempt.runs_for(now).0);
-        let spared = attempt.is_spared(now);
-        let asked = self
-            .cluster
-            .requests
-            .get(&id)
-            .filter(|request| request.by == Requester::Policy);
-        if !spared || asked.is_none_or(|request| request.primitive == Primitive::Wait) {
-            return false;
-        }
-        let Some(mut request) = self.remove_request(id) else {
-            return false;
-        };
-        request.earliest = Some(now + Span(rest));
-        self.enter_request(request);
-        true
     }
 
     /// Ends the grace of a request: the attempt is killed, regardless of the primitive.
@@ -415,7 +390,7 @@ impl Rules {
         slot_freed: bool,
         worked: Span,
     ) {
-        let Some(request) = self.remove_request(id) else {
+        let Some(request) = self.cluster.remove_request(id, &self.settings.preemption) else {
             return;
         };
         let is_suspended = self.cluster.attempts.contains_key(&id);
@@ -456,55 +431,9 @@ impl Rules {
                 reason: Some(reason),
             });
         } else if let Some(job) = request.beneficiary {
-            self.keep_freed_slot(&request, job, worker);
-        }
-    }
-
-    /// Reserves the slot that an attempt gave up for a job, if the job wants it.
-    fn keep_freed_slot(&mut self, request: &PreemptRequest, job: JobId, worker: WorkerId) {
-        let id = request.attempt;
-        let mut kinds = vec![id.task.kind];
-        if job == id.task.job {
-            // A reduce that gave way to its own job did so for a map.
-            kinds = vec![TaskKind::Map];
-        } else if self.cluster.shares_slots {
-            kinds.extend(
-                TaskKind::ALL
-                    .into_iter()
-                    .filter(|kind| *kind != id.task.kind),
-            );
-        }
-        let mut wanted = None;
-        if self.cluster.workers[&worker].takes_attempts()
-            && let Some(known) = self.cluster.jobs.get(&job)
-        {
-            wanted = kinds.into_iter().find(|kind| known.wants_on(*kind, worker));
-        }
-        match wanted {
-            Some(kind) => {
-                let until = self.cluster.now
-                    + self.settings.reservation
-                    + request.grace.unwrap_or_default();
-                self.cluster.reserve(
-                    worker,
-                    Reservation {
-                        job,
-                        kind,
-                        until,
-                        of: Some(id),
-                    },
-                );
-            }
-            None => {
-                let kind = id.task.kind;
-                self.cluster.add_unused(UnusedSlot {
-                    freed: id,
-                    job,
-                    kind,
-                    worker,
-                    reason: None,
-                });
-            }
+            let kept_for = self.settings.reservation;
+            self.cluster
+                .keep_freed_slot(&request, job, worker, kept_for);
         }
     }
 
@@ -560,42 +489,6 @@ impl Rules {
             }
         }
     }
-
-    pub(super) fn remove_request(&mut self, id: AttemptId) -> Option<PreemptRequest> {
-        let request = self.cluster.requests.remove(&id)?;
-        self.cluster.list_request(&request, false);
-        for (due, deadline) in self.deadlines_of(&request) {
-            self.cluster.deadlines.cancel(due, deadline);
-        }
-        Some(request)
-    }
-
-    /// Returns when the grace of a request ends in a kill, if it does.
-    fn killed_at(&self, request: &PreemptRequest) -> Option<Time> {
-        let ends_in_kill = self.settings.preemption.ends_in_kill(request.primitive);
-        request
-            .grace
-            .filter(|_| ends_in_kill)
-            .map(|grace| request.begins() + grace)
-    }
-
-    /// Returns the deadlines of a request.
-    pub(super) fn deadlines_of(
-        &self,
-        request: &PreemptRequest,
-    ) -> impl Iterator<Item = (Time, Deadline)> + use<> {
-        let attempt = request.attempt;
-        let grace = self
-            .killed_at(request)
-            .map(|due| (due, Deadline::Grace(attempt)));
-        let earliest = request
-            .earliest
-            .map(|due| (due, Deadline::Earliest(attempt)));
-        let overdue = request
-            .overdue()
-            .map(|due| (due, Deadline::Overdue(attempt)));
-        [grace, earliest, overdue].into_iter().flatten()
-    }
 }
 
 impl Cluster {
@@ -611,6 +504,81 @@ impl Cluster {
             &[id.task.kind][..]
         };
         self.will_use(self.job(job), kinds, attempt.worker, &Planned::default())
+    }
+
+    /// Delays a policy's request for an attempt that must first do some work and did not run all the time
+    /// since the request; returns false if no delay is needed.
+    fn put_off_spared(&mut self, id: AttemptId, settings: &PreemptionSettings) -> bool {
+        let now = self.now;
+        let attempt = &self.attempts[&id];
+        let rest = attempt.spared_for.0.saturating_sub(attempt.runs_for(now).0);
+        let spared = attempt.is_spared(now);
+        let asked = self
+            .requests
+            .get(&id)
+            .filter(|request| request.by == Requester::Policy);
+        if !spared || asked.is_none_or(|request| request.primitive == Primitive::Wait) {
+            return false;
+        }
+        let Some(mut request) = self.remove_request(id, settings) else {
+            return false;
+        };
+        request.earliest = Some(now + Span(rest));
+        self.add_request(request, settings);
+        true
+    }
+
+    /// Reserves the slot that an attempt gave up for a job, if the job wants it. The slot is kept for some time
+    /// after the grace of the request.
+    fn keep_freed_slot(
+        &mut self,
+        request: &PreemptRequest,
+        job: JobId,
+        worker: WorkerId,
+        kept_for: Span,
+    ) {
+        let id = request.attempt;
+        let mut kinds = vec![id.task.kind];
+        if job == id.task.job {
+            // A reduce that gave way to its own job did so for a map.
+            kinds = vec![TaskKind::Map];
+        } else if self.shares_slots {
+            kinds.extend(
+                TaskKind::ALL
+                    .into_iter()
+                    .filter(|kind| *kind != id.task.kind),
+            );
+        }
+        let mut wanted = None;
+        if self.workers[&worker].takes_attempts()
+            && let Some(known) = self.jobs.get(&job)
+        {
+            wanted = kinds.into_iter().find(|kind| known.wants_on(*kind, worker));
+        }
+        match wanted {
+            Some(kind) => {
+                let until = self.now + kept_for + request.grace.unwrap_or_default();
+                self.reserve(
+                    worker,
+                    Reservation {
+                        job,
+                        kind,
+                        until,
+                        of: Some(id),
+                    },
+                );
+            }
+            None => {
+                let kind = id.task.kind;
+                self.add_unused(UnusedSlot {
+                    freed: id,
+                    job,
+                    kind,
+                    worker,
+                    reason: None,
+                });
+            }
+        }
     }
 
     /// Returns why a job did not use a slot that was freed for it.

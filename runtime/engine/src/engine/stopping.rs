@@ -106,11 +106,11 @@ impl Rules {
         // As after a resume: a requested commit comes first.
         self.grant_commit(id);
         if by.is_some_and(|by| by != Requester::Policy) {
-            self.remove_request(id);
+            self.cluster.remove_request(id, &self.settings.preemption);
             self.cluster.tally.requests_cancelled += 1;
             self.warn(message);
         } else if let Some(primitive) = instead
-            && let Some(mut request) = self.remove_request(id)
+            && let Some(mut request) = self.cluster.remove_request(id, &self.settings.preemption)
         {
             self.cluster.tally.fallbacks.worker_full += 1;
             request.reason = format!("{} ({primitive} instead of suspend: {why})", request.reason);
