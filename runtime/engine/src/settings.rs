@@ -126,6 +126,11 @@ impl PreemptionSettings {
         }
     }
 
+    /// Returns whether the costs of the possible primitives decide.
+    pub(crate) fn chooses_by_cost(&self) -> bool {
+        self.primitive == Some(PrimitiveChoice::Auto)
+    }
+
     /// Returns when the grace of a request ends in a kill, if it does.
     pub(crate) fn killed_at(&self, request: &PreemptRequest) -> Option<Time> {
         let grace = request.grace?;

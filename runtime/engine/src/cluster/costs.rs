@@ -8,7 +8,8 @@ use crate::by_kind::ByKind;
 use crate::cluster::by_bytes::ByBytes;
 use crate::ids::TaskKind;
 use crate::preemption::{CostEstimate, Primitive};
-use crate::primitive_choice::Judged;
+use crate::primitive_choice::{AutoSettings, Judged};
+use crate::settings::CostRule;
 use crate::time::Span;
 
 /// The measured costs of taking a slot and giving it back, for tasks of one kind, smoothed: one quarter the
@@ -53,6 +54,40 @@ impl MeasuredCosts {
             Primitive::Suspend => (self.suspend, self.resume),
             Primitive::Checkpoint => (self.checkpoint, self.restore),
             Primitive::Wait | Primitive::Kill => (None, None),
+        }
+    }
+
+    /// Returns how long a primitive takes to free a slot and then to continue the work: what the rule says, or
+    /// the measurements if it prefers them.
+    pub(crate) fn by_rule(&self, rule: CostRule, primitive: Primitive) -> (Span, Span) {
+        if !rule.measured {
+            return (rule.suspend, rule.resume);
+        }
+        let (free, go_on) = self.of(primitive);
+        (free.unwrap_or(rule.suspend), go_on.unwrap_or(rule.resume))
+    }
+
+    /// Returns the expected time to save the work of a task that needs this many bytes of memory.
+    pub(crate) fn expected_checkpoint(&self, bytes: u64, assumed: &AutoSettings) -> Span {
+        let known = self.checkpoint_by_bytes.of(bytes);
+        known.unwrap_or(assumed.checkpoint)
+    }
+
+    /// Returns the expected time to restore such a task from its checkpoint; before any measurement, more than a
+    /// fresh start takes.
+    pub(crate) fn expected_restore(&self, bytes: u64, assumed: &AutoSettings) -> Span {
+        let known = self.restore_by_bytes.of(bytes);
+        let begun = self.launch.unwrap_or_default();
+        known.unwrap_or(assumed.restore + begun)
+    }
+
+    /// Returns whether this way to keep work was never chosen by cost. Untried primitives are tried once, because
+    /// they would otherwise never be measured.
+    pub(crate) fn is_untried(&self, primitive: Primitive) -> bool {
+        match primitive {
+            Primitive::Suspend => !self.tried.suspend,
+            Primitive::Checkpoint => !self.tried.checkpoint,
+            Primitive::Wait | Primitive::Kill => false,
         }
     }
 }

@@ -85,6 +85,13 @@ impl Cluster {
     }
 
     /// Returns a task of a job that has not ended.
+    pub fn task(&self, task: TaskId) -> &Task {
+        self.job(task.job)
+            .task(task)
+            .expect("an attempt belongs to a task of its job")
+    }
+
+    /// Returns a task of a job that has not ended.
     pub fn task_mut(&mut self, task: TaskId) -> &mut Task {
         self.job_mut(task.job)
             .task_mut(task)

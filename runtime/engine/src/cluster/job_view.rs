@@ -75,6 +75,13 @@ impl Job {
         (self.phases[kind].done, self.phases[kind].sums.worked)
     }
 
+    /// Returns the mean work time of its completed tasks of a kind.
+    pub(crate) fn mean_work(&self, kind: TaskKind) -> Option<Span> {
+        let (done, worked) = self.worked(kind);
+        let mean = worked.0.checked_div(u64::from(done))?;
+        Some(Span(mean))
+    }
+
     /// Returns the bytes that its finished maps wrote for reduces, as far as they were counted.
     pub fn map_output_bytes(&self) -> u64 {
         self.outputs.bytes()

@@ -10,7 +10,7 @@ use crate::cluster::racks::{RackNumber, Racks};
 use crate::cluster::task_set::TaskSet;
 use crate::ids::WorkerId;
 use crate::job::MapSpec;
-use crate::settings::PROGRESS;
+use crate::settings::{PROGRESS, PreemptionLimits};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::states::TaskState;
 use crate::time::{Span, Time};
@@ -137,6 +137,25 @@ impl Task {
     /// Returns whether it must run alone.
     pub fn is_isolated(&self) -> bool {
         self.faults.lost_with.len() >= ISOLATED_AT
+    }
+
+    /// Returns whether it was suspended as often as the settings allow.
+    pub fn is_suspended_enough(&self, limits: &PreemptionLimits) -> bool {
+        limits
+            .suspends_max
+            .is_some_and(|most| self.suspends >= most)
+    }
+
+    /// Returns a reason if its slot was taken as often as the settings allow.
+    pub fn why_taken_enough(&self, limits: &PreemptionLimits) -> Option<String> {
+        let most = limits.preemptions_max?;
+        let taken = self.preemptions;
+        if taken < most {
+            return None;
+        }
+        Some(format!(
+            "its slot was taken {taken} times (preemptions-max)"
+        ))
     }
 
     /// Records that a policy took its slot after some work, and how much of that is preserved.

@@ -9,22 +9,17 @@
 
 use std::cmp::Reverse;
 
-use crate::cluster::{Attempt, Cluster, Worker};
+use crate::cluster::{Attempt, Cluster, Job, Worker};
 use crate::engine::Rules;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{CostEstimate, Primitive, Requester};
-use crate::primitive_choice::PrimitiveChoice;
+use crate::primitive_choice::AutoSettings;
 use crate::settings::{Conversion, Converted};
 use crate::sorted::SortedMap;
 use crate::states::AttemptState;
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 impl Rules {
-    /// Returns whether the settings choose the primitive by cost.
-    pub(super) fn chooses(&self) -> bool {
-        self.settings.preemption.primitive == Some(PrimitiveChoice::Auto)
-    }
-
     /// Returns the expected cost of each possible way to take the slot of an attempt, cheapest first. Ties go
     /// to the primitive that keeps the work, then to the one whose work can continue on any worker. The
     /// attempt is assumed to need at least `least` to finish.
@@ -34,20 +29,25 @@ impl Rules {
         beneficiary: Option<JobId>,
         least: Span,
     ) -> Vec<CostEstimate> {
-        let auto = &self.settings.preemption.auto;
+        let settings = &self.settings.preemption;
+        let auto = &settings.auto;
         let can = self.can_do(attempt.id);
-        let known = &self.cluster.costs.measured()[attempt.id.task.kind];
+        let kind = attempt.id.task.kind;
+        let job = self.cluster.job(attempt.id.task.job);
+        let known = &self.cluster.costs.measured()[kind];
         let mut all = Vec::with_capacity(4);
         if can.checkpoint {
+            let bytes = job.spec.memory;
             all.push(CostEstimate {
                 primitive: Primitive::Checkpoint,
-                free: self.saving(attempt.id),
-                victim: self.restoring(attempt.id),
+                free: known.expected_checkpoint(bytes, auto),
+                victim: known.expected_restore(bytes, auto),
             });
         }
         let worker = &self.cluster.workers[&attempt.worker];
-        let full = worker.why_full(self.settings.preemption.suspended_max);
-        if can.suspend && full.is_none() && !self.is_suspended_enough(attempt) {
+        let full = worker.why_full(settings.suspended_max);
+        let task = self.cluster.task(attempt.id.task);
+        if can.suspend && full.is_none() && !task.is_suspended_enough(&settings.limits) {
             let paging = auto.paging(self.cluster.bytes_that_would_not_fit(attempt, beneficiary));
             all.push(CostEstimate {
                 primitive: Primitive::Suspend,
@@ -70,7 +70,8 @@ impl Rules {
             free,
             victim: lost,
         });
-        let late = self.cluster.latest_for(attempt.id.task.kind, beneficiary);
+        let claimant = beneficiary.and_then(|id| self.cluster.jobs.get(&id));
+        let late = claimant.and_then(|job| job.latest_slot(kind, self.cluster.now));
         all.sort_by_key(|one| (late.is_some_and(|late| one.free > late), one.cost()));
         if all
             .iter()
@@ -82,20 +83,6 @@ impl Rules {
         all
     }
 
-    /// Returns whether its task was suspended as often as the settings allow.
-    fn is_suspended_enough(&self, attempt: &Attempt) -> bool {
-        let times = self
-            .cluster
-            .job(attempt.id.task.job)
-            .task(attempt.id.task)
-            .map_or(0, |task| task.suspends);
-        self.settings
-            .preemption
-            .limits
-            .suspends_max
-            .is_some_and(|most| times >= most)
-    }
-
     /// Returns the choice for a victim and the compared estimates, for people.
     pub(super) fn cheapest(
         &self,
@@ -105,13 +92,14 @@ impl Rules {
     ) -> Option<(CostEstimate, String)> {
         let estimates = self.estimates(attempt, beneficiary, least);
         let kind = attempt.id.task.kind;
+        let known = &self.cluster.costs.measured()[kind];
         let keeps = matches!(
             estimates.first()?.primitive,
             Primitive::Suspend | Primitive::Checkpoint
         );
         let untried = estimates
             .iter()
-            .find(|one| keeps && self.cluster.is_untried(kind, one.primitive));
+            .find(|one| keeps && known.is_untried(one.primitive));
         if let Some(untried) = untried {
             let why = format!(
                 "no {kind} was {}ed yet; this one measures the cost",
@@ -134,47 +122,26 @@ impl Rules {
         beneficiary: Option<JobId>,
         waited: Span,
     ) -> Option<CostEstimate> {
-        let estimates = || self.estimates(&self.cluster.attempts[&id], beneficiary, waited);
-        let all = if self.chooses() {
-            estimates()
-        } else {
-            Vec::new()
-        };
-        all.into_iter()
+        if !self.settings.preemption.chooses_by_cost() {
+            return None;
+        }
+        let estimates = self.estimates(&self.cluster.attempts[&id], beneficiary, waited);
+        estimates
+            .into_iter()
             .find(|one| one.primitive != Primitive::Suspend)
     }
 
     /// Returns when suspended work is given up for a slot on another worker: by the settings or, if costs
     /// decide, after a wait that equals the cost of the move.
     pub(super) fn conversion_of(&self, id: AttemptId) -> Option<Conversion> {
-        self.settings.preemption.convert.or_else(|| {
-            let after = self.saving(id) + self.restoring(id);
-            self.chooses().then_some(Conversion {
-                after,
-                to: Converted::Checkpoint,
-            })
+        let settings = &self.settings.preemption;
+        if settings.convert.is_some() || !settings.chooses_by_cost() {
+            return settings.convert;
+        }
+        Some(Conversion {
+            after: self.cluster.cost_to_move(id, &settings.auto),
+            to: Converted::Checkpoint,
         })
-    }
-
-    /// Returns the expected time to save the work of an attempt.
-    fn saving(&self, id: AttemptId) -> Span {
-        let bytes = self.cluster.job(id.task.job).spec.memory;
-        let known = self.cluster.costs.measured()[id.task.kind]
-            .checkpoint_by_bytes
-            .of(bytes);
-        known.unwrap_or(self.settings.preemption.auto.checkpoint)
-    }
-
-    /// Returns the expected time to restore its checkpoint; before any measurement, more than a fresh start
-    /// takes.
-    fn restoring(&self, id: AttemptId) -> Span {
-        let bytes = self.cluster.job(id.task.job).spec.memory;
-        let known = &self.cluster.costs.measured()[id.task.kind];
-        let begun = known.launch.unwrap_or_default();
-        known
-            .restore_by_bytes
-            .of(bytes)
-            .unwrap_or(self.settings.preemption.auto.restore + begun)
     }
 
     /// Checkpoints suspended attempts on workers with less memory than their attempts need, if that costs
@@ -197,12 +164,9 @@ impl Rules {
             suspended.sort_unstable();
             for (_, Reverse(bytes), id) in suspended {
                 let paged = bytes.min(over);
-                let paging = self
-                    .settings
-                    .preemption
-                    .auto
-                    .paging(paged.saturating_mul(2));
-                if over == 0 || self.saving(id) + self.restoring(id) >= paging {
+                let auto = &self.settings.preemption.auto;
+                let paging = auto.paging(paged.saturating_mul(2));
+                if over == 0 || self.cluster.cost_to_move(id, auto) >= paging {
                     continue;
                 }
                 over -= paged;
@@ -214,7 +178,7 @@ impl Rules {
 
     /// Returns the suspended attempts of a worker that may be saved, with their suspension times and memory
     /// needs.
-    fn suspended_on(&self, worker: WorkerId) -> Vec<(crate::time::Time, Reverse<u64>, AttemptId)> {
+    fn suspended_on(&self, worker: WorkerId) -> Vec<(Time, Reverse<u64>, AttemptId)> {
         let attempts = self.cluster.workers[&worker]
             .attempts()
             .map(|id| &self.cluster.attempts[&id]);
@@ -234,32 +198,34 @@ impl Rules {
     }
 }
 
+impl Job {
+    /// Returns the latest time from now for it to get a slot and still complete a task of a kind by its deadline,
+    /// if it has one.
+    fn latest_slot(&self, kind: TaskKind, now: Time) -> Option<Span> {
+        let rest = self.spec.deadline?.since(now);
+        let needed = self.mean_work(kind).unwrap_or_default();
+        Some(Span(rest.0.saturating_sub(needed.0)))
+    }
+}
+
 impl Cluster {
+    /// Returns the expected time to save the work of an attempt and to restore it on another worker.
+    fn cost_to_move(&self, id: AttemptId, assumed: &AutoSettings) -> Span {
+        let bytes = self.job(id.task.job).spec.memory;
+        let known = &self.costs.measured()[id.task.kind];
+        known.expected_checkpoint(bytes, assumed) + known.expected_restore(bytes, assumed)
+    }
+
     /// Estimates the remaining work time of an attempt, from its own progress or else from the durations of
     /// such tasks of its job; `None` without either.
     fn left_to_do(&self, attempt: &Attempt) -> Option<Span> {
         let now = self.now;
         let usual = || {
-            let took = self.usual(attempt.id.task.job, attempt.id.task.kind)?;
+            let job = self.job(attempt.id.task.job);
+            let took = job.mean_work(attempt.id.task.kind)?;
             Some(Span(took.0.saturating_sub(attempt.work_time(now).0)))
         };
         attempt.remaining(now).or_else(usual)
-    }
-
-    /// Returns the mean work time of the completed tasks of a job.
-    fn usual(&self, job: JobId, kind: TaskKind) -> Option<Span> {
-        let (done, worked) = self.jobs.get(&job)?.worked(kind);
-        Some(Span(worked.0.checked_div(u64::from(done))?))
-    }
-
-    /// Returns the latest time for a job with a deadline to get a slot and still complete one of its tasks by
-    /// then.
-    fn latest_for(&self, kind: TaskKind, beneficiary: Option<JobId>) -> Option<Span> {
-        let job = self.jobs.get(&beneficiary?)?;
-        let rest = job.spec.deadline?.since(self.now);
-        Some(Span(rest.0.saturating_sub(
-            self.usual(job.id, kind).unwrap_or_default().0,
-        )))
     }
 
     /// Returns by how many bytes the memory of a worker is exceeded if an attempt stays suspended there while
@@ -283,17 +249,6 @@ impl Cluster {
             .attempts()
             .filter(|id| !self.attempts[id].is_converting());
         stay.map(|id| self.job(id.task.job).spec.memory).sum()
-    }
-
-    /// Returns whether this way to keep work was never chosen for a task of a kind. Untried primitives are
-    /// tried once, because they would otherwise never be measured.
-    fn is_untried(&self, kind: TaskKind, primitive: Primitive) -> bool {
-        let tried = self.costs.measured()[kind].tried;
-        match primitive {
-            Primitive::Suspend => !tried.suspend,
-            Primitive::Checkpoint => !tried.checkpoint,
-            Primitive::Wait | Primitive::Kill => false,
-        }
     }
 
     /// Records the estimated and the actual cost of a chosen primitive, when the slot of an attempt is free

@@ -12,7 +12,7 @@ use crate::preemption::{CostEstimate, Primitive, TaskEviction};
 use crate::primitive_choice::PrimitiveChoice;
 use crate::refusal::ActionRefusal;
 use crate::scheduler::{Preempt, Release};
-use crate::settings::{CostRule, KindPreemption};
+use crate::settings::KindPreemption;
 use crate::states::{AttemptState, JobState};
 use crate::time::{Span, Time};
 
@@ -81,13 +81,10 @@ impl Rules {
         let fixed = rules.primitive.and_then(PrimitiveChoice::fixed);
         let asked = fixed.filter(|_| attempt.holds_slot).unwrap_or(asked);
         let kind = attempt.id.task.kind;
-        let suspends = self
-            .cluster
-            .job(attempt.id.task.job)
-            .task(attempt.id.task)
-            .map_or(0, |task| task.suspends);
+        let task = self.cluster.task(attempt.id.task);
         if asked != Primitive::Wait
-            && let Some(why) = self.taken_enough(attempt)
+            && attempt.holds_slot
+            && let Some(why) = task.why_taken_enough(&rules.limits)
         {
             let why = format!("wait instead of {asked}: {why}");
             return Choice::instead(Primitive::Wait, why, Fallback::TakenEnough);
@@ -110,32 +107,12 @@ impl Rules {
             let why = format!("{instead} instead of {asked}: {why}");
             return Choice::instead(instead, why, Fallback::WorkerFull);
         }
-        if asked == Primitive::Suspend
-            && rules
-                .limits
-                .suspends_max
-                .is_some_and(|most| suspends >= most)
-        {
+        if asked == Primitive::Suspend && task.is_suspended_enough(&rules.limits) {
+            let suspends = task.suspends;
             let why = format!("wait instead of {asked}: its task was {suspends} times");
             return Choice::instead(Primitive::Wait, why, Fallback::TakenEnough);
         }
         self.worth(attempt, asked, least)
-    }
-
-    /// Returns a reason if the slot of the attempt's task was taken as often as the settings allow.
-    pub(super) fn taken_enough(&self, attempt: &Attempt) -> Option<String> {
-        let most = self
-            .settings
-            .preemption
-            .limits
-            .preemptions_max
-            .filter(|_| attempt.holds_slot)?;
-        let taken = self
-            .cluster
-            .job(attempt.id.task.job)
-            .task(attempt.id.task)?
-            .preemptions;
-        (taken >= most).then(|| format!("its slot was taken {taken} times (preemptions-max)"))
     }
 
     /// Applies the cost rule to a primitive that saves work: an attempt that ends sooner may finish, and an
@@ -144,7 +121,8 @@ impl Rules {
         let Some(rule) = self.settings.preemption.cost else {
             return Choice::as_requested(asked);
         };
-        let (free, go_on) = self.cluster.cost_of(rule, attempt.id.task.kind, asked);
+        let known = &self.cluster.costs.measured()[attempt.id.task.kind];
+        let (free, go_on) = known.by_rule(rule, asked);
         let now = self.cluster.now;
         if rule.let_finish
             && let Some(rest) = attempt
@@ -188,10 +166,7 @@ impl Rules {
         attempt: &Attempt,
         primitive: Primitive,
     ) -> Option<(Time, String)> {
-        let task = self
-            .cluster
-            .job(attempt.id.task.job)
-            .task(attempt.id.task)?;
+        let task = self.cluster.task(attempt.id.task);
         let now = self.cluster.now;
         let ran = attempt.runs_for(self.cluster.now);
         let rested = self.settings.preemption.limits.minimum_run;
@@ -276,19 +251,6 @@ impl Rules {
 }
 
 impl Cluster {
-    /// Returns how long a primitive takes to free a slot and then to continue the work.
-    fn cost_of(&self, rule: CostRule, kind: TaskKind, primitive: Primitive) -> (Span, Span) {
-        let measured = if rule.measured {
-            self.costs.measured()[kind].of(primitive)
-        } else {
-            (None, None)
-        };
-        (
-            measured.0.unwrap_or(rule.suspend),
-            measured.1.unwrap_or(rule.resume),
-        )
-    }
-
     /// Returns the attempts of a job that hold a slot and have no open request.
     fn releasable(&self, job: &Job, kind: TaskKind) -> Vec<AttemptId> {
         let (first, last) = AttemptId::range_of(job.id, kind);

@@ -101,7 +101,10 @@ impl Rules {
             ..
         } = wish;
         let attempt = &self.cluster.attempts[&id];
-        let chooses = self.chooses() && attempt.holds_slot && self.taken_enough(attempt).is_none();
+        let settings = &self.settings.preemption;
+        let task = self.cluster.task(id.task);
+        let taken_enough = task.why_taken_enough(&settings.limits).is_some();
+        let chooses = settings.chooses_by_cost() && attempt.holds_slot && !taken_enough;
         let chosen = if chooses {
             self.cheapest(attempt, beneficiary, waited)
         } else {

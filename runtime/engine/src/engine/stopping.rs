@@ -185,7 +185,7 @@ impl Rules {
     /// Gives up attempts that have waited long enough for a slot of their worker, while others have unwanted
     /// slots. Must be called after all possible slots are given.
     pub(super) fn convert_long_suspensions(&mut self) {
-        if self.chooses() {
+        if self.settings.preemption.chooses_by_cost() {
             self.convert_for_memory();
         } else if self.settings.preemption.convert.is_none() {
             return;
