@@ -26,7 +26,7 @@ use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::JobPart;
 use crate::numbers::Numbers;
 use crate::sorted::{SortedMap, SortedSet};
-use crate::states::{AttemptState, TaskInput};
+use crate::states::AttemptState;
 use crate::time::Time;
 
 /// The state of the engine.
@@ -103,44 +103,6 @@ impl Cluster {
         self.workers
             .get_mut(&worker)
             .expect("workers are never forgotten")
-    }
-
-    /// Applies an input to a task and updates the derived sets. The input always comes from an attempt or an
-    /// output of this task, so a missing row in the table is a bug.
-    pub fn step_task(&mut self, id: TaskId, input: TaskInput) {
-        let task = self.task_mut(id);
-        task.state = task
-            .state
-            .on(input)
-            .expect("the engine keeps a task and its attempt in step");
-        let job = self.job_mut(id.job);
-        match input {
-            TaskInput::Launched => job.remove_pending(id),
-            TaskInput::DuplicateLaunched | TaskInput::DuplicateEnded => {}
-            TaskInput::AttemptDone => job.phases[id.kind].done += 1,
-            TaskInput::AttemptEnded => job.add_pending(id),
-            TaskInput::OutputLost => {
-                let phase = &mut job.phases[id.kind];
-                phase.done -= 1;
-                phase.remove_work(id.index);
-                job.add_pending(id);
-            }
-        }
-    }
-
-    /// Updates the task of an attempt that ended without completing it and is already forgotten.
-    pub fn step_task_without(&mut self, attempt: AttemptId) {
-        let task = self.task_mut(attempt.task);
-        task.committer = task.committer.filter(|number| *number != attempt.number);
-        let last = task.live.is_empty();
-        self.step_task(
-            attempt.task,
-            if last {
-                TaskInput::AttemptEnded
-            } else {
-                TaskInput::DuplicateEnded
-            },
-        );
     }
 
     /// Removes an ended attempt with its slot and its index entries. `before` is the state in which it ended.

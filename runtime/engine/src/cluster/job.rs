@@ -8,19 +8,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
 use crate::cluster::accesses::count_access;
+use crate::cluster::attempt::Attempt;
 use crate::cluster::demand::Listed;
 use crate::cluster::faults::FailureStreak;
 use crate::cluster::job_slots::JobSlots;
+use crate::cluster::live_numbers::LiveNumbers;
 use crate::cluster::map_outputs::MapOutputs;
 use crate::cluster::racks::Racks;
-use crate::cluster::task::{Phase, Task};
+use crate::cluster::task::{Phase, Task, WrittenOutput};
 use crate::cluster::task_set::TaskSet;
-use crate::effect::MapOutput;
+use crate::effect::{MapOutput, Start};
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::{JobOutcome, JobPart, JobSpec};
 use crate::pause::Pause;
 use crate::sorted::{SortedMap, SortedSet};
-use crate::states::{JobState, TaskState};
+use crate::states::{JobState, TaskInput, TaskState};
 use crate::time::{Span, Time};
 
 /// The default order in which jobs get slots: priority, submit time, id.
@@ -362,9 +364,11 @@ impl Job {
     /// Returns whether some of its attempts of a kind may be stragglers: they have their inputs, and other
     /// tasks have finished.
     pub(crate) fn may_have_stragglers(&self, kind: TaskKind) -> bool {
-        let has_inputs = kind == TaskKind::Map || self.phases.map.is_done();
         let is_running = self.state == JobState::Active && self.pause.is_none();
-        is_running && has_inputs && self.slots.held(kind) > 0 && self.phases[kind].done > 0
+        is_running
+            && !self.waits_for_maps(kind)
+            && self.slots.held(kind) > 0
+            && self.phases[kind].done > 0
     }
 
     /// Returns whether its reduces hold slots while they wait for maps, none of which has a slot.
@@ -433,6 +437,115 @@ impl Job {
 
     pub(crate) fn task_mut(&mut self, task: TaskId) -> Option<&mut Task> {
         self.phases[task.kind].task_mut(task.index)
+    }
+
+    /// Applies an input to a task and updates the derived sets. The input always comes from an attempt or an
+    /// output of this task, so a missing row in the table is a bug.
+    pub(crate) fn step_task(&mut self, id: TaskId, input: TaskInput) {
+        let task = &mut self.phases[id.kind].tasks[id.index as usize];
+        task.state = task
+            .state
+            .on(input)
+            .expect("the engine keeps a task and its attempt in step");
+        match input {
+            TaskInput::Launched => self.remove_pending(id),
+            TaskInput::DuplicateLaunched | TaskInput::DuplicateEnded => {}
+            TaskInput::AttemptDone => self.phases[id.kind].done += 1,
+            TaskInput::AttemptEnded => self.add_pending(id),
+            TaskInput::OutputLost => {
+                let phase = &mut self.phases[id.kind];
+                phase.done -= 1;
+                phase.remove_work(id.index);
+                self.add_pending(id);
+            }
+        }
+    }
+
+    /// Updates the task of an attempt that ended without completing it and is already forgotten.
+    pub(crate) fn attempt_ended(&mut self, attempt: AttemptId) {
+        let task = &mut self.phases[attempt.task.kind].tasks[attempt.task.index as usize];
+        if task.committer == Some(attempt.number) {
+            task.committer = None;
+        }
+        let input = if task.live.is_empty() {
+            TaskInput::AttemptEnded
+        } else {
+            TaskInput::DuplicateEnded
+        };
+        self.step_task(attempt.task, input);
+    }
+
+    /// Records that an attempt, which is already forgotten, completed its task.
+    pub(crate) fn complete_task(&mut self, attempt: &Attempt, now: Time) {
+        let id = attempt.id;
+        let took = attempt.work_time(now);
+        let feeds_reduces = !self.commits(id.task.kind);
+        self.step_task(id.task, TaskInput::AttemptDone);
+        self.set_checkpoint(id.task, None);
+        self.phases[id.task.kind].sums.add(took, attempt.waited);
+        let task = &mut self.phases[id.task.kind].tasks[id.task.index as usize];
+        task.took = took;
+        task.waited = attempt.waited;
+        task.output_bytes = attempt.output_bytes;
+        task.done_by = Some((id.number, attempt.worker));
+        task.live = LiveNumbers::default();
+        task.held = None;
+        let was_lost = std::mem::take(&mut task.lost);
+        if !feeds_reduces {
+            return;
+        }
+        task.output = Some((id.number, attempt.worker));
+        if let Some(digest) = attempt.output_digest {
+            task.written = Some(WrittenOutput {
+                number: id.number,
+                digest,
+            });
+        }
+        self.outputs.add(
+            id.task.index,
+            attempt.worker,
+            attempt.output_bytes,
+            was_lost,
+        );
+    }
+
+    /// Lets a task continue from the checkpoint with which its attempt, which is already forgotten, ended.
+    pub(crate) fn keep_checkpoint(&mut self, attempt: &Attempt, now: Time) {
+        let id = attempt.id;
+        self.attempt_ended(id);
+        let kept = attempt.work_time(now);
+        let task = &self.phases[id.task.kind].tasks[id.task.index as usize];
+        if task.checkpoint.is_some() && attempt.from == Start::Fresh && task.kept > kept {
+            // A duplicate started fresh and has not reached the existing checkpoint.
+            return;
+        }
+        self.set_checkpoint(id.task, Some((id.number, attempt.worker, now)));
+        let task = &mut self.phases[id.task.kind].tasks[id.task.index as usize];
+        task.kept = kept;
+        task.saved = attempt.progress();
+    }
+
+    /// Makes a finished map pending again because its output is lost; no other task is affected. `event` is the
+    /// number of the current event.
+    pub(crate) fn lose_output(&mut self, map: TaskId, event: u64) {
+        self.step_task(map, TaskInput::OutputLost);
+        let task = &mut self.phases[map.kind].tasks[map.index as usize];
+        task.lost = true;
+        task.lost_at = event;
+        let holder = task.output.take().map(|(_, worker)| worker);
+        let bytes = task.output_bytes;
+        self.outputs.lose(map.index, holder, bytes);
+    }
+
+    /// Returns whether an attempt has the right to commit.
+    pub(crate) fn is_committing(&self, attempt: AttemptId) -> bool {
+        let task = self.task(attempt.task);
+        task.is_some_and(|task| task.committer == Some(attempt.number))
+    }
+
+    /// Returns whether tasks of a kind wait for maps, as reduces do until every map is done.
+    pub(crate) fn waits_for_maps(&self, kind: TaskKind) -> bool {
+        kind == TaskKind::Reduce && !self.phases.map.is_done()
     }
 
     /// Returns the maps whose output is on a worker.

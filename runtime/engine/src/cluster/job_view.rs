@@ -46,6 +46,11 @@ impl Job {
         })
     }
 
+    /// Returns whether a task is held and its suspended attempt has ended.
+    pub(crate) fn is_held_without_attempt(&self, task: TaskId) -> bool {
+        self.phases[task.kind].held.contains(&task.index)
+    }
+
     /// Returns why an operator suspended a task, if one did: nothing is launched for it, or its attempt is
     /// suspended.
     pub fn why_held(&self, task: TaskId) -> Option<&str> {
@@ -55,8 +60,10 @@ impl Job {
     /// Returns the last attempt of a held task without a live attempt: the id by which an operator resumes
     /// it.
     pub fn held_attempt(&self, task: TaskId) -> Option<AttemptId> {
-        let held = self.phases[task.kind].held.contains(&task.index);
-        let number = self.task(task).filter(|_| held)?.launched;
+        if !self.is_held_without_attempt(task) {
+            return None;
+        }
+        let number = self.task(task)?.launched;
         Some(AttemptId { task, number })
     }
 

@@ -10,7 +10,7 @@
 //! Both are decided when the new output arrives. Later reduces are given only that one, so it is enough to keep the
 //! last digest of each map.
 
-use crate::cluster::{Cluster, WrittenOutput};
+use crate::cluster::{Job, WrittenOutput};
 use crate::engine::Rules;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
 use crate::job::JobOutcome;
@@ -37,7 +37,7 @@ impl Rules {
             task: map,
             number: second.number,
         };
-        if let Some(reduce) = self.cluster.committing_reduce(map.job) {
+        if let Some(reduce) = self.cluster.job(map.job).committing_reduce() {
             let reason = format!(
                 "{map} is not deterministic: {second} wrote other records than {first}, whose output {reduce} has \
                  used; {REQUIREMENT}"
@@ -81,23 +81,22 @@ impl Rules {
             self.cluster.attempt_mut(attempt).superseded = true;
             self.kill(attempt, reason.to_owned());
         }
-        self.cluster
-            .job_mut(reduce.job)
-            .set_checkpoint(reduce, None);
+        let job = self.cluster.job_mut(reduce.job);
+        job.set_checkpoint(reduce, None);
         if !live.is_empty() {
-            self.cluster.step_task(reduce, TaskInput::AttemptEnded);
+            job.step_task(reduce, TaskInput::AttemptEnded);
         }
         had_checkpoint || !live.is_empty()
     }
 }
 
-impl Cluster {
+impl Job {
     /// Returns a reduce that has finished, or an attempt of which may commit.
-    fn committing_reduce(&self, job: JobId) -> Option<TaskId> {
-        for (index, task) in (0..).zip(&self.job(job).phases.reduce.tasks) {
+    fn committing_reduce(&self) -> Option<TaskId> {
+        for (index, task) in (0..).zip(&self.phases.reduce.tasks) {
             if task.state == TaskState::Done || task.committer.is_some() {
                 return Some(TaskId {
-                    job,
+                    job: self.id,
                     kind: TaskKind::Reduce,
                     index,
                 });

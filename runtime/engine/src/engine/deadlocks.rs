@@ -133,8 +133,8 @@ impl Cluster {
         match one.state {
             AttemptState::Suspended => false,
             AttemptState::Running => {
-                let maps_done = || self.job(one.id.task.job).phases.map.is_done();
-                !one.is_master && (one.id.task.kind == TaskKind::Map || maps_done())
+                let job = self.job(one.id.task.job);
+                !one.is_master && !job.waits_for_maps(one.id.task.kind)
             }
             _ => true,
         }

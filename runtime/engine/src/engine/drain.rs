@@ -66,7 +66,7 @@ impl Rules {
                 self.move_away(attempt, id);
             } else if grace.is_some() {
                 self.save_in_time(attempt, id);
-            } else if hand_back && !self.cluster.is_committing(attempt) {
+            } else if hand_back && !self.cluster.job(attempt.task.job).is_committing(attempt) {
                 self.kill(attempt, format!("{id} is draining"));
             }
         }
@@ -99,7 +99,7 @@ impl Rules {
             .get(&worker)
             .and_then(|worker| worker.saves_until());
         if saves_until.is_none_or(|until| until < self.cluster.now)
-            || self.cluster.is_committing(id)
+            || self.cluster.job(id.task.job).is_committing(id)
         {
             return;
         }
@@ -119,7 +119,7 @@ impl Rules {
     pub(super) fn saving_over(&mut self, id: WorkerId) {
         let attempts: Vec<AttemptId> = self.cluster.workers[&id].attempts().collect();
         for attempt in attempts {
-            if !self.cluster.is_committing(attempt) {
+            if !self.cluster.job(attempt.task.job).is_committing(attempt) {
                 self.kill(
                     attempt,
                     format!("{id} is draining, and its time to save work is over"),

@@ -12,14 +12,14 @@
 //! - a fatal failure ends the job immediately; one caused by a program file does so when two hosts, or all
 //!   hosts, report it.
 
-use crate::cluster::{Attempt, Cluster, WrittenOutput};
+use crate::cluster::{Attempt, Cluster};
 use crate::effect::{Record, Start};
 use crate::engine::Rules;
 use crate::event::FailureClass;
 use crate::fault::{DiskNeed, FaultPlace};
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::JobOutcome;
-use crate::states::{AttemptInput, AttemptOutcome, AttemptState, JobInput, JobState, TaskInput};
+use crate::states::{AttemptInput, AttemptOutcome, AttemptState, JobInput, JobState};
 
 /// The failure of an attempt, as its worker reported it.
 #[derive(Debug)]
@@ -71,7 +71,11 @@ impl Rules {
             match (outcome, failure) {
                 (AttemptOutcome::Done, _) => self.task_done(&attempt),
                 (AttemptOutcome::Failed, Some(failure)) => self.task_failed(&attempt, failure),
-                (AttemptOutcome::Checkpointed, _) => self.checkpointed(&attempt),
+                (AttemptOutcome::Checkpointed, _) => {
+                    self.record(Record::Checkpointed(id));
+                    let now = self.cluster.now;
+                    self.cluster.job_mut(job).keep_checkpoint(&attempt, now);
+                }
                 (AttemptOutcome::Lost, _) => self.retry(id, format!("{} was lost", attempt.worker)),
                 (AttemptOutcome::Failed, None) | (AttemptOutcome::Killed, _) => {
                     let why = self.cluster.why_killed(&attempt);
@@ -95,48 +99,26 @@ impl Rules {
 
     fn task_done(&mut self, attempt: &Attempt) {
         let id = attempt.id;
-        self.cluster.step_task(id.task, TaskInput::AttemptDone);
+        let now = self.cluster.now;
+        let job = self.cluster.job_mut(id.task.job);
+        let feeds_reduces = !job.commits(id.task.kind);
+        let others: Vec<AttemptId> = job.attempts_of(id.task).collect();
+        let before = self.cluster.task(id.task);
+        let was_lost = before.lost;
+        let written_before = before.written;
+        self.cluster
+            .job_mut(id.task.job)
+            .complete_task(attempt, now);
+        let written = self.cluster.task(id.task).written;
         self.cluster.trust_again(attempt.worker);
         self.cluster.clear_suspicion(id.task);
         if id.task.kind == TaskKind::Reduce {
             self.cluster.forget_unread_by(attempt.worker);
         }
-        let feeds_reduces = !self.cluster.job(id.task.job).commits(id.task.kind);
-        let took = attempt.active_time(self.cluster.now);
-        let took = took + attempt.kept;
-        let job = self.cluster.job_mut(id.task.job);
-        job.set_checkpoint(id.task, None);
-        job.phases[id.task.kind].sums.add(took, attempt.waited);
-        let task = self.cluster.task_mut(id.task);
-        task.took = took;
-        task.waited = attempt.waited;
-        task.output_bytes = attempt.output_bytes;
-        task.done_by = Some((id.number, attempt.worker));
-        let duplicates = std::mem::take(&mut task.live);
-        let was_lost = std::mem::take(&mut task.lost);
-        task.held = None;
-        let written_before = task.written;
-        if let Some(digest) = attempt.output_digest.filter(|_| feeds_reduces) {
-            task.written = Some(WrittenOutput {
-                number: id.number,
-                digest,
-            });
-        }
-        let written = task.written;
-        if feeds_reduces {
-            task.output = Some((id.number, attempt.worker));
-            let job = self.cluster.job_mut(id.task.job);
-            job.outputs.add(
-                id.task.index,
-                attempt.worker,
-                attempt.output_bytes,
-                was_lost,
-            );
-        }
         self.record(Record::TaskDone(id));
         self.settle_blame(id.task, attempt.worker);
-        for &number in duplicates.iter() {
-            self.supersede(AttemptId { number, ..id }, id);
+        for other in others {
+            self.supersede(other, id);
         }
         if let (Some(first), Some(second)) = (written_before, written)
             && first.digest != second.digest
@@ -176,34 +158,10 @@ impl Rules {
         }
     }
 
-    fn checkpointed(&mut self, attempt: &Attempt) {
-        let id = attempt.id;
-        self.record(Record::Checkpointed(id));
-        self.cluster.step_task_without(id);
-        let made = (id.number, attempt.worker, self.cluster.now);
-        let kept = attempt.work_time(made.2);
-        if self
-            .cluster
-            .task_mut(id.task)
-            .checkpoint
-            .is_some_and(|_| attempt.from == Start::Fresh)
-            && self.cluster.task_mut(id.task).kept > kept
-        {
-            // A duplicate started fresh and has not reached the existing checkpoint.
-            return;
-        }
-        self.cluster
-            .job_mut(id.task.job)
-            .set_checkpoint(id.task, Some(made));
-        let task = self.cluster.task_mut(id.task);
-        task.kept = kept;
-        task.saved = attempt.progress();
-    }
-
     /// Ends an attempt without counting a failure.
     fn retry(&mut self, id: AttemptId, why: String) {
         self.record(Record::AttemptEnded(id, why));
-        self.cluster.step_task_without(id);
+        self.cluster.job_mut(id.task.job).attempt_ended(id);
     }
 
     fn task_failed(&mut self, attempt: &Attempt, failure: Failure) {

@@ -7,7 +7,7 @@
 use crate::cluster::{Cluster, Worker};
 use crate::effect::Record;
 use crate::engine::Rules;
-use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
+use crate::ids::{AttemptId, TaskId, WorkerId};
 use crate::job::JobOutcome;
 use crate::states::{AttemptState, JobInput, JobState, TaskState, WorkerState};
 
@@ -99,8 +99,9 @@ impl Rules {
             .quarantine
             .cleared()
             .filter(|id| self.cluster.workers[id].is_well());
-        let alone = |one| {
-            self.cluster.quarantine.isolated().contains(&one) && !self.cluster.waits_for_inputs(one)
+        let alone = |one: TaskId| {
+            self.cluster.quarantine.isolated().contains(&one)
+                && !self.cluster.job(one.job).waits_for_maps(one.kind)
         };
         if kept.is_some_and(|id| self.cluster.at_work(id).any(|one| alone(one.task))) {
             return;
@@ -119,7 +120,10 @@ impl Rules {
         let waiting: Vec<_> = self
             .cluster
             .at_work(worker)
-            .filter(|one| self.cluster.waits_for_inputs(one.task))
+            .filter(|one| {
+                let job = self.cluster.job(one.task.job);
+                job.waits_for_maps(one.task.kind)
+            })
             .collect();
         for attempt in waiting {
             self.kill(
@@ -175,7 +179,7 @@ impl Cluster {
                 continue;
             };
             // A task that waits for maps would keep the worker from them.
-            if !job.is_open(id.kind) || self.waits_for_inputs(*id) {
+            if !job.is_open(id.kind) || job.waits_for_maps(id.kind) {
                 continue;
             }
             let able = |worker: WorkerId| {
@@ -197,12 +201,6 @@ impl Cluster {
             }
         }
         None
-    }
-
-    /// Returns whether a task is a reduce with missing inputs.
-    fn waits_for_inputs(&self, id: TaskId) -> bool {
-        let job = self.jobs.get(&id.job);
-        id.kind == TaskKind::Reduce && job.is_some_and(|job| !job.phases.map.is_done())
     }
 
     /// Returns the attempts that hold slots on a worker.

@@ -6,13 +6,13 @@
 //! host reports each worker once, and each lost output counts as a failure of its map. An output that was
 //! copied to storage (`moves`) is lost when a reduce fails to read it from there.
 
-use crate::cluster::{Attempt, Cluster};
+use crate::cluster::{Attempt, Cluster, Job};
 use crate::effect::{MapOutput, Order, Record};
 use crate::engine::Rules;
 use crate::fault::FaultPlace;
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::sorted::SortedSet;
-use crate::states::{AttemptInput, AttemptState, JobState, TaskInput};
+use crate::states::{AttemptInput, AttemptState, JobState};
 
 impl Rules {
     /// Handles a reduce's report that it cannot read some inputs. The reduce continues and receives the
@@ -34,7 +34,7 @@ impl Rules {
         let attempt = self.cluster.attempt_mut(id).clone();
         let mut maps: Vec<TaskId> = outputs
             .iter()
-            .filter(|one| self.cluster.may_have_read(id, **one))
+            .filter(|one| self.cluster.job(job).may_have_read(id, **one))
             .map(|one| one.task)
             .collect();
         if maps.is_empty() {
@@ -116,7 +116,7 @@ impl Rules {
             let Some(job) = self.cluster.jobs.get(&output.task.job) else {
                 continue;
             };
-            if attempt.id.task.job != job.id || !self.cluster.may_have_read(attempt.id, *output) {
+            if !job.may_have_read(attempt.id, *output) {
                 continue;
             }
             let Some(map) = job.task(output.task) else {
@@ -140,16 +140,7 @@ impl Rules {
     /// Makes a finished map pending again because its output is lost; no other task is affected.
     pub(super) fn take_back(&mut self, id: TaskId) {
         let event = self.cluster.events;
-        self.cluster.step_task(id, TaskInput::OutputLost);
-        let task = self.cluster.task_mut(id);
-        task.lost = true;
-        task.lost_at = event;
-        let holder = task.output.take().map(|(_, worker)| worker);
-        let bytes = task.output_bytes;
-        self.cluster
-            .job_mut(id.job)
-            .outputs
-            .lose(id.index, holder, bytes);
+        self.cluster.job_mut(id.job).lose_output(id, event);
         self.record(Record::OutputLost(id));
     }
 
@@ -189,10 +180,11 @@ impl Cluster {
         let mut doubted = SortedSet::new();
         let reader = self.host_of(reduce.worker);
         for output in outputs {
-            if output.task.job != reduce.id.task.job || !self.may_have_read(reduce.id, *output) {
+            let job = self.job(reduce.id.task.job);
+            if !job.may_have_read(reduce.id, *output) {
                 continue;
             }
-            let held = self.job(output.task.job).map_output(output.task.index);
+            let held = job.map_output(output.task.index);
             let Some(holder) = held
                 .filter(|held| held.attempt == *output)
                 .map(|held| held.worker)
@@ -258,16 +250,17 @@ impl Cluster {
             self.unread.remove_reader(&host);
         }
     }
+}
 
-    /// Returns whether an output may have been given to this reduce.
+impl Job {
+    /// Returns whether an output may have been given to an attempt at one of its reduces.
     fn may_have_read(&self, reduce: AttemptId, output: AttemptId) -> bool {
-        let of_this_job = reduce.task.kind == TaskKind::Reduce
-            && output.task.kind == TaskKind::Map
-            && output.task.job == reduce.task.job;
-        let map = self
-            .job(reduce.task.job)
-            .task(output.task)
-            .filter(|_| of_this_job);
+        let is_reduce = reduce.task.job == self.id && reduce.task.kind == TaskKind::Reduce;
+        let is_map = output.task.job == self.id && output.task.kind == TaskKind::Map;
+        if !is_reduce || !is_map {
+            return false;
+        }
+        let map = self.task(output.task);
         map.is_some_and(|map| (1..=map.launched).contains(&output.number))
     }
 }

@@ -5,10 +5,10 @@
 //! reason; a driver can check first with `can_preempt` and similar functions. A hold outlives its attempt: if
 //! that is drained, lost or fails, its task is held, with the work that could be saved.
 
-use crate::cluster::{Attempt, Cluster};
+use crate::cluster::{Attempt, Cluster, Job};
 use crate::effect::Record;
 use crate::engine::{Engine, Rules};
-use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
+use crate::ids::{AttemptId, JobId, TaskKind};
 use crate::pause::{Hold, Pause, PauseKind};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
 use crate::refusal::OperatorRefusal;
@@ -115,7 +115,9 @@ impl Rules {
             (Primitive::Suspend, _) if full.is_some() => {
                 Err(OperatorRefusal::WorkerFull(full.unwrap_or_default()))
             }
-            _ if !stopped && self.cluster.commits(id) => Err(OperatorRefusal::Committing),
+            _ if !stopped && self.cluster.job(id.task.job).is_committing(id) => {
+                Err(OperatorRefusal::Committing)
+            }
             _ => Ok(()),
         }
     }
@@ -212,8 +214,9 @@ impl Rules {
         if let Err(why) = self.cluster.can_resume(id) {
             return self.refuse(format!("{id} cannot be resumed: {why}"));
         }
-        if self.cluster.held_without_attempt(id.task) {
-            self.cluster.job_mut(id.task.job).release(id.task);
+        let job = self.cluster.job_mut(id.task.job);
+        if job.is_held_without_attempt(id.task) {
+            job.release(id.task);
             self.record(Record::AttemptReleased {
                 attempt: id,
                 reason: reason.to_owned(),
@@ -306,26 +309,20 @@ impl Cluster {
     /// # Errors
     /// Returns the reason why not.
     pub(super) fn can_resume(&self, id: AttemptId) -> Result<(), OperatorRefusal> {
-        let job = id.task.job;
+        let job = self
+            .jobs
+            .get(&id.task.job)
+            .ok_or(OperatorRefusal::NotRunning)?;
         let attempt = self.attempts.get(&id);
-        if attempt.is_none() && !self.held_without_attempt(id.task) {
+        if attempt.is_none() && !job.is_held_without_attempt(id.task) {
             return Err(OperatorRefusal::NotRunning);
         }
-        if self.job(job).pause.is_some() {
-            return Err(OperatorRefusal::ResumeItsJob(job));
+        if job.pause.is_some() {
+            return Err(OperatorRefusal::ResumeItsJob(job.id));
         }
-        let Some(attempt) = attempt else {
-            return Ok(());
-        };
-        match attempt.state {
-            AttemptState::Suspended | AttemptState::Suspending if attempt.is_recalled() => {
-                Err(OperatorRefusal::BeingResumed)
-            }
-            AttemptState::Suspended | AttemptState::Suspending => Ok(()),
-            _ if attempt.is_held() => Ok(()),
-            AttemptState::Killing => Err(OperatorRefusal::BeingKilled),
-            AttemptState::Checkpointing => Err(OperatorRefusal::ExitsAfterCheckpoint),
-            _ => Err(OperatorRefusal::NotSuspended),
+        match attempt {
+            Some(attempt) => attempt.can_resume(),
+            None => Ok(()),
         }
     }
 
@@ -335,20 +332,7 @@ impl Cluster {
     /// Returns the reason why not.
     pub(super) fn can_pause_job(&self, id: JobId, kind: PauseKind) -> Result<(), OperatorRefusal> {
         let job = self.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
-        if job.state != JobState::Active {
-            return Err(OperatorRefusal::JobEnding);
-        }
-        let Some(before) = &job.pause else {
-            return Ok(());
-        };
-        match (before.kind, kind) {
-            (PauseKind::Hold, PauseKind::Hold) => Err(OperatorRefusal::JobHeld),
-            (PauseKind::Hold, _) => Ok(()),
-            (_, PauseKind::Hold) => Err(OperatorRefusal::JobSuspendedInsteadOfHeld),
-            (_, PauseKind::Suspend | PauseKind::OutputUnreachable) => {
-                Err(OperatorRefusal::JobSuspended)
-            }
-        }
+        job.can_pause(kind)
     }
 
     /// Checks whether an operator can resume a job: the job or some of its tasks are suspended.
@@ -422,15 +406,40 @@ impl Cluster {
         live.chain(gone.filter_map(|task| job.held_attempt(task)))
             .collect()
     }
+}
 
-    /// Returns whether a task is held and its suspended attempt has ended.
-    fn held_without_attempt(&self, task: TaskId) -> bool {
-        let job = self.jobs.get(&task.job);
-        job.is_some_and(|job| job.phases[task.kind].held.contains(&task.index))
+impl Attempt {
+    /// Checks whether an operator can resume it, while its job is not paused.
+    fn can_resume(&self) -> Result<(), OperatorRefusal> {
+        match self.state {
+            AttemptState::Suspended | AttemptState::Suspending if self.is_recalled() => {
+                Err(OperatorRefusal::BeingResumed)
+            }
+            AttemptState::Suspended | AttemptState::Suspending => Ok(()),
+            _ if self.is_held() => Ok(()),
+            AttemptState::Killing => Err(OperatorRefusal::BeingKilled),
+            AttemptState::Checkpointing => Err(OperatorRefusal::ExitsAfterCheckpoint),
+            _ => Err(OperatorRefusal::NotSuspended),
+        }
     }
+}
 
-    fn commits(&self, id: AttemptId) -> bool {
-        let task = self.job(id.task.job).task(id.task);
-        task.is_some_and(|task| task.committer == Some(id.number))
+impl Job {
+    /// Checks whether it can be paused; a hold can become a suspend, but not the reverse.
+    fn can_pause(&self, kind: PauseKind) -> Result<(), OperatorRefusal> {
+        if self.state != JobState::Active {
+            return Err(OperatorRefusal::JobEnding);
+        }
+        let Some(before) = &self.pause else {
+            return Ok(());
+        };
+        match (before.kind, kind) {
+            (PauseKind::Hold, PauseKind::Hold) => Err(OperatorRefusal::JobHeld),
+            (PauseKind::Hold, _) => Ok(()),
+            (_, PauseKind::Hold) => Err(OperatorRefusal::JobSuspendedInsteadOfHeld),
+            (_, PauseKind::Suspend | PauseKind::OutputUnreachable) => {
+                Err(OperatorRefusal::JobSuspended)
+            }
+        }
     }
 }

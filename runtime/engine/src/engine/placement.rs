@@ -69,7 +69,7 @@ impl Rules {
         } else {
             TaskInput::DuplicateLaunched
         };
-        self.cluster.step_task(id, launched);
+        self.cluster.job_mut(id.job).step_task(id, launched);
         let task = self.cluster.task_mut(id);
         task.launched += 1;
         task.first_launched.get_or_insert(now);

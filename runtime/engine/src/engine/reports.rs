@@ -142,8 +142,8 @@ impl Rules {
     }
 
     fn done(&mut self, id: AttemptId, output_bytes: u64, output_digest: Option<u64>) {
-        let commits = self.cluster.job(id.task.job).commits(id.task.kind);
-        if commits && self.cluster.task_mut(id.task).committer != Some(id.number) {
+        let job = self.cluster.job(id.task.job);
+        if job.commits(id.task.kind) && !job.is_committing(id) {
             let failure = Failure::retryable("it finished without a commit grant");
             self.attempt_exits(id, AttemptInput::Failed, Some(failure));
         } else {

@@ -186,7 +186,7 @@ impl Rules {
         };
         let waited = now.since(before.begins());
         let expected = before.estimate.map_or(Span(0), |one| one.free);
-        if !wanted || self.cluster.is_committing(id) {
+        if !wanted || self.cluster.job(id.task.job).is_committing(id) {
             let estimate = before.estimate.map(|one| CostEstimate {
                 free: waited,
                 ..one
@@ -296,7 +296,9 @@ impl Rules {
         let begins = request.begins();
         let grace = request.grace;
         let now = self.cluster.now;
-        if request.state != RequestState::Created || now < begins || self.cluster.is_committing(id)
+        if request.state != RequestState::Created
+            || now < begins
+            || self.cluster.job(id.task.job).is_committing(id)
         {
             return;
         }
@@ -344,7 +346,7 @@ impl Rules {
         };
         if request.primitive == Primitive::Kill {
             self.advance_request(id);
-        } else if !self.cluster.is_committing(id) && self.order_kill(id) {
+        } else if !self.cluster.job(id.task.job).is_committing(id) && self.order_kill(id) {
             self.cluster.requests.advance(&id, RequestState::Forced);
         }
     }
@@ -642,10 +644,6 @@ impl Cluster {
             known.slots.remove_promised(id.task.kind);
             self.touch(job);
         }
-    }
-
-    pub(super) fn is_committing(&mut self, id: AttemptId) -> bool {
-        self.task_mut(id.task).committer == Some(id.number)
     }
 }
 
