@@ -10,6 +10,9 @@ use crate::ids::WorkerId;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::time::Time;
 
+/// Maximum number of remembered crashes per task.
+const CRASHES_REMEMBERED: usize = 16;
+
 /// A worker on which a task is not retried for a while.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RetryPause {
@@ -57,6 +60,30 @@ pub(crate) struct TaskFaults {
     /// How many workers crashed while it ran alone.
     #[serde(default)]
     pub lost_alone: u32,
+}
+
+impl TaskFaults {
+    /// Adds a failure for lack of a resource of a host, and the disk space that the task needs, if that is known.
+    pub fn add_shortage(&mut self, host: String, need: Option<DiskNeed>) {
+        self.short_on.insert(host);
+        self.shortages += 1;
+        if let Some(need) = need {
+            self.disk_need = Some(self.disk_need.map_or(need, |known| known.max(need)));
+        }
+    }
+
+    /// Adds the crash of a worker while the task ran there. The first crashes are remembered with their hosts.
+    pub fn add_crash(&mut self, host: &str) {
+        if self.lost_with.len() < CRASHES_REMEMBERED {
+            self.lost_with.push(host.to_owned());
+        }
+    }
+
+    /// Forgets the crashes, because the task has completed.
+    pub fn clear_crashes(&mut self) {
+        self.lost_with.clear();
+        self.lost_alone = 0;
+    }
 }
 
 static NONE: TaskFaults = TaskFaults {

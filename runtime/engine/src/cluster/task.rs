@@ -10,7 +10,7 @@ use crate::cluster::racks::{RackNumber, Racks};
 use crate::cluster::task_set::TaskSet;
 use crate::ids::WorkerId;
 use crate::job::MapSpec;
-use crate::settings::{PROGRESS, PreemptionLimits};
+use crate::settings::{ExclusionSettings, PROGRESS, PreemptionLimits};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::states::TaskState;
 use crate::time::{Span, Time};
@@ -321,6 +321,22 @@ impl Phase {
             }
         }
         shunned
+    }
+
+    /// Adds a failure to the streak of a worker; returns whether all tasks should avoid the worker now.
+    pub fn extend_streak(&mut self, index: u32, worker: WorkerId, rule: ExclusionSettings) -> bool {
+        let streak = self.streaks.get_or_default(worker);
+        streak.failures += 1;
+        streak.tasks.insert(index);
+        streak.failures >= rule.failures && streak.tasks.len() >= rule.tasks as usize
+    }
+
+    /// Starts no task on a worker until a time. If the worker lacks a resource, the tasks wait even if every other
+    /// worker is avoided.
+    pub fn avoid_until(&mut self, worker: WorkerId, until: Time, lacks_resource: bool) {
+        let streak = self.streaks.get_or_default(worker);
+        streak.avoided_until = streak.avoided_until.max(Some(until));
+        streak.waits |= lacks_resource;
     }
 
     /// Does not retry a task on a worker for a while.

@@ -232,6 +232,11 @@ impl Worker {
         self.saves_until
     }
 
+    /// Returns whether it reported that it will be terminated externally.
+    pub(crate) fn is_ended_from_outside(&self) -> bool {
+        self.saves_until.is_some()
+    }
+
     /// Replaces the time until which its attempts may save their work.
     pub(crate) fn set_saves_until(&mut self, until: Option<Time>) -> Option<Time> {
         std::mem::replace(&mut self.saves_until, until)

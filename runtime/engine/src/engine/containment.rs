@@ -12,51 +12,11 @@ use crate::cluster::{Cluster, Deadline, Job};
 use crate::effect::Record;
 use crate::engine::Rules;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use crate::settings::ExclusionSettings;
 use crate::states::WorkerState;
 use crate::time::Time;
 
 impl Rules {
-    /// Records a failure of which the task or the worker may be the cause: it counts against the worker when
-    /// the task succeeds on another one. After many failures the tasks of this kind of the job avoid the worker
-    /// for a while.
-    pub(super) fn hold_against(&mut self, worker: WorkerId, failed: AttemptId, reason: &str) {
-        if self.cluster.active_job(failed.task.job).is_none() {
-            return;
-        }
-        self.cluster
-            .worker_mut(worker)
-            .health_mut()
-            .suspect(failed, reason);
-        if let Some(rule) = self.settings.exclusion {
-            let until = self.cluster.now + rule.span;
-            self.extend_streak(worker, failed.task, until, false);
-        }
-    }
-
-    /// Adds a failure to those of a job's tasks of one kind on a worker. When there are many, all of these
-    /// tasks avoid the worker until the given time.
-    pub(super) fn extend_streak(
-        &mut self,
-        worker: WorkerId,
-        task: TaskId,
-        until: Time,
-        waits: bool,
-    ) {
-        let rule = self.settings.exclusion.unwrap_or_default();
-        let phase = &mut self.cluster.job_mut(task.job).phases[task.kind];
-        let streak = phase.streaks.get_or_default(worker);
-        streak.failures += 1;
-        streak.tasks.insert(task.index);
-        if streak.failures < rule.failures || streak.tasks.len() < rule.tasks as usize {
-            return;
-        }
-        self.cluster.change_avoidance(task.job, |job| {
-            let streak = job.phases[task.kind].streaks.get_or_default(worker);
-            streak.avoided_until = streak.avoided_until.max(Some(until));
-            streak.waits |= waits;
-        });
-    }
-
     /// Counts the failures of a task that succeeded on a worker against the other workers where it failed.
     pub(super) fn settle_blame(&mut self, task: TaskId, succeeded_on: WorkerId) {
         let phase = &self.cluster.job(task.job).phases[task.kind];
@@ -111,6 +71,44 @@ impl Rules {
 }
 
 impl Cluster {
+    /// Records a failure of which the task or the worker may be the cause: it counts against the worker when
+    /// the task succeeds on another one. After many failures the tasks of this kind of the job avoid the worker
+    /// for a while.
+    pub(super) fn hold_against(
+        &mut self,
+        worker: WorkerId,
+        failed: AttemptId,
+        reason: &str,
+        exclusion: Option<ExclusionSettings>,
+    ) {
+        if self.active_job(failed.task.job).is_none() {
+            return;
+        }
+        self.worker_mut(worker).health_mut().suspect(failed, reason);
+        if let Some(rule) = exclusion {
+            let until = self.now + rule.span;
+            self.extend_streak(failed.task, worker, rule, until, false);
+        }
+    }
+
+    /// Adds a failure to those of a job's tasks of one kind on a worker. When there are many, all of these
+    /// tasks avoid the worker until the given time.
+    pub(super) fn extend_streak(
+        &mut self,
+        task: TaskId,
+        worker: WorkerId,
+        rule: ExclusionSettings,
+        until: Time,
+        lacks_resource: bool,
+    ) {
+        let phase = &mut self.job_mut(task.job).phases[task.kind];
+        if phase.extend_streak(task.index, worker, rule) {
+            self.change_avoidance(task.job, |job| {
+                job.phases[task.kind].avoid_until(worker, until, lacks_resource);
+            });
+        }
+    }
+
     /// Makes a task avoid the worker on which it had a counted failure.
     pub(super) fn avoid(&mut self, task: TaskId, worker: WorkerId) {
         let usable = self.usable(task.kind);
@@ -134,10 +132,7 @@ impl Cluster {
         let ids: Vec<JobId> = self.jobs.keys().collect();
         for id in ids {
             let job = self.job(id);
-            if TaskKind::ALL
-                .iter()
-                .any(|kind| job.phases[*kind].avoidance_ends().next().is_some())
-            {
+            if job.avoidance_ends().next().is_some() {
                 self.change_avoidance(id, |job| {
                     for kind in TaskKind::ALL {
                         job.phases[kind].end_shortage_of(worker);
@@ -149,25 +144,7 @@ impl Cluster {
 
     /// Forgets the failures of a job that is over.
     pub(super) fn forget_failures_of(&mut self, id: JobId) {
-        let mut failed = Vec::new();
-        let job = self.job(id);
-        for kind in TaskKind::ALL {
-            let phase = &job.phases[kind];
-            for &index in &phase.failed {
-                let task = TaskId {
-                    job: id,
-                    kind,
-                    index,
-                };
-                failed.extend(
-                    phase.tasks[index as usize]
-                        .faults
-                        .failed_on
-                        .iter()
-                        .map(|on| (*on, task)),
-                );
-            }
-        }
+        let failed = self.job(id).failures_on_workers();
         if failed.is_empty() {
             return;
         }
@@ -199,17 +176,13 @@ impl Cluster {
         self.find_avoided_by(id);
     }
 
-    /// Clears a worker's failures after an attempt succeeded there.
-    pub(super) fn trust_again(&mut self, id: WorkerId) {
-        self.worker_mut(id).health_mut().clear_failures();
-    }
-
     /// Ends the exclusion of a worker and clears its failures.
     pub(super) fn exclusion_over(&mut self, id: WorkerId) {
-        let Some(until) = self.worker_mut(id).health_mut().end_exclusion() else {
+        let health = self.worker_mut(id).health_mut();
+        let Some(until) = health.end_exclusion() else {
             return;
         };
-        self.trust_again(id);
+        health.clear_failures();
         self.quarantine.end_exclusion(id, until);
         self.deadlines.cancel(until, Deadline::Excluded(id));
         self.list_worker(id);
@@ -223,5 +196,26 @@ impl Cluster {
             self.exclusion_over(one);
         }
         self.find_avoided();
+    }
+}
+
+impl Job {
+    /// Returns the workers on which its tasks failed, with these tasks.
+    fn failures_on_workers(&self) -> Vec<(WorkerId, TaskId)> {
+        let mut failures = Vec::new();
+        for kind in TaskKind::ALL {
+            let phase = &self.phases[kind];
+            for &index in &phase.failed {
+                let task = TaskId {
+                    job: self.id,
+                    kind,
+                    index,
+                };
+                for worker in &phase.tasks[index as usize].faults.failed_on {
+                    failures.push((*worker, task));
+                }
+            }
+        }
+        failures
     }
 }

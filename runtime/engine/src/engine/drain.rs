@@ -21,20 +21,20 @@ impl Engine {
     /// # Errors
     /// Returns the reason why not.
     pub fn can_undrain(&self, id: WorkerId) -> Result<(), OperatorRefusal> {
-        match self
+        let worker = self
             .rules
             .cluster
             .workers
             .get(&id)
-            .map(|worker| (worker.state(), worker.has_left()))
-        {
-            Some((WorkerState::Draining, _)) if self.rules.cluster.is_ended_from_outside(id) => {
+            .ok_or(OperatorRefusal::NoSuchWorker)?;
+        match worker.state() {
+            WorkerState::Draining if worker.is_ended_from_outside() => {
                 Err(OperatorRefusal::WorkerEndedFromOutside)
             }
-            Some((WorkerState::Draining, _)) => Ok(()),
-            Some((_, true)) => Err(OperatorRefusal::WorkerLeft),
-            Some((WorkerState::Up, _)) => Err(OperatorRefusal::NotDraining),
-            _ => Err(OperatorRefusal::NoSuchWorker),
+            WorkerState::Draining => Ok(()),
+            _ if worker.has_left() => Err(OperatorRefusal::WorkerLeft),
+            WorkerState::Up => Err(OperatorRefusal::NotDraining),
+            WorkerState::Unknown | WorkerState::Lost => Err(OperatorRefusal::NoSuchWorker),
         }
     }
 }
@@ -197,13 +197,6 @@ impl Cluster {
         self.drop_saving(id);
         self.worker_mut(id).set_saves_until(Some(until));
         self.deadlines.set(until, Deadline::Drained(id));
-    }
-
-    /// Returns whether a worker reported that it will be terminated externally.
-    pub(super) fn is_ended_from_outside(&self, id: WorkerId) -> bool {
-        self.workers
-            .get(&id)
-            .is_some_and(|worker| worker.saves_until().is_some())
     }
 
     fn is_needed(&self, id: WorkerId) -> bool {

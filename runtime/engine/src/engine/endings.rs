@@ -110,7 +110,10 @@ impl Rules {
             .job_mut(id.task.job)
             .complete_task(attempt, now);
         let written = self.cluster.task(id.task).written;
-        self.cluster.trust_again(attempt.worker);
+        self.cluster
+            .worker_mut(attempt.worker)
+            .health_mut()
+            .clear_failures();
         self.cluster.clear_suspicion(id.task);
         if id.task.kind == TaskKind::Reduce {
             self.cluster.forget_unread_by(attempt.worker);
@@ -170,9 +173,8 @@ impl Rules {
         self.retry(id, why_failed.clone());
         // The attempt may have been ended together with the worker: batch systems send signals to every
         // process of a job.
-        if failure.class == FailureClass::Excused
-            || self.cluster.is_ended_from_outside(attempt.worker)
-        {
+        let worker = &self.cluster.workers[&attempt.worker];
+        if failure.class == FailureClass::Excused || worker.is_ended_from_outside() {
             return;
         }
         let (lost, doubted) = self
@@ -200,7 +202,9 @@ impl Rules {
                     .set_checkpoint(id.task, None);
             }
             self.count_failure(id.task, attempt.worker, why_failed.clone());
-            self.hold_against(attempt.worker, id, &why_failed);
+            let exclusion = self.settings.exclusion;
+            self.cluster
+                .hold_against(attempt.worker, id, &why_failed, exclusion);
         } else if !doubted.is_empty() {
             self.cluster.avoid(id.task, attempt.worker);
         }
@@ -214,12 +218,7 @@ impl Rules {
         if failure.place != FaultPlace::ProgramFile || self.cluster.jobs.get(&task.job).is_none() {
             return true;
         }
-        let host = self.cluster.host_of(worker);
-        let known = &mut self.cluster.task_mut(task).faults.program_failed_on;
-        known.insert(host);
-        let known = known.clone();
-        let could_try = |worker: WorkerId| !known.contains(&self.cluster.host_of(worker));
-        known.len() >= 2 || !self.cluster.usable(task.kind).into_iter().any(could_try)
+        self.cluster.add_program_failure(task, worker)
     }
 
     /// Counts a failure of a task on a worker, and makes the task avoid the worker.
@@ -240,6 +239,16 @@ impl Rules {
 }
 
 impl Cluster {
+    /// Records that the host of a worker could not run the program of a task. Returns whether the program is at
+    /// fault: two hosts could not run it, or none is left to try.
+    fn add_program_failure(&mut self, task: TaskId, worker: WorkerId) -> bool {
+        let host = self.host_of(worker);
+        self.task_mut(task).faults.program_failed_on.insert(host);
+        let failed_on = &self.task(task).faults.program_failed_on;
+        let could_try = |worker: WorkerId| !failed_on.contains(&self.host_of(worker));
+        failed_on.len() >= 2 || !self.usable(task.kind).into_iter().any(could_try)
+    }
+
     fn why_killed(&self, attempt: &Attempt) -> String {
         let request = self.requests.get(&attempt.id);
         match (&attempt.kill_reason, request) {

@@ -11,43 +11,11 @@ use crate::ids::{AttemptId, TaskId, WorkerId};
 use crate::job::JobOutcome;
 use crate::states::{AttemptState, JobInput, JobState, TaskState, WorkerState};
 
-/// Maximum number of remembered crashes per task.
-const REMEMBERED_MAX: usize = 16;
-
 impl Rules {
-    /// Records the crash of a worker. Returns the tasks that ran there; none of them has ended yet.
-    pub(super) fn note_crash(&mut self, id: WorkerId) -> Vec<TaskId> {
-        if self.settings.crashes_max == 0 {
-            return Vec::new();
-        }
-        let host = self.cluster.host_of(id);
-        let at_work: Vec<_> = self.cluster.at_work(id).collect();
-        let alone = at_work.len() == 1;
-        let mut tasks = Vec::new();
-        for attempt in at_work {
-            let known = &self.cluster.attempts[&attempt];
-            if known.superseded || known.state == AttemptState::Killing {
-                continue;
-            }
-            let task = self.cluster.task_mut(attempt.task);
-            task.faults.lost_alone += u32::from(alone && task.is_isolated());
-            if task.faults.lost_with.len() < REMEMBERED_MAX {
-                task.faults.lost_with.push(host.clone());
-            }
-            tasks.push(attempt.task);
-        }
-        tasks
-    }
-
     /// Records that a worker crashed while a task ran there: the task runs alone from the second crash on,
     /// and fails after too many crashes while it ran alone.
     pub(super) fn suspect(&mut self, id: TaskId) {
-        let active = self
-            .cluster
-            .jobs
-            .get(&id.job)
-            .is_some_and(|job| job.state == JobState::Active);
-        if !active {
+        if self.cluster.active_job(id.job).is_none() {
             return;
         }
         let task = self.cluster.task_mut(id);
@@ -145,10 +113,29 @@ impl Rules {
 }
 
 impl Cluster {
+    /// Records the crash of a worker. Returns the tasks that ran there; none of them has ended yet.
+    pub(super) fn note_crash(&mut self, id: WorkerId) -> Vec<TaskId> {
+        let host = self.host_of(id);
+        let at_work: Vec<_> = self.at_work(id).collect();
+        let alone = at_work.len() == 1;
+        let mut tasks = Vec::new();
+        for attempt in at_work {
+            let known = &self.attempts[&attempt];
+            if known.superseded || known.state == AttemptState::Killing {
+                continue;
+            }
+            let task = self.task_mut(attempt.task);
+            task.faults.lost_alone += u32::from(alone && task.is_isolated());
+            task.faults.add_crash(&host);
+            tasks.push(attempt.task);
+        }
+        tasks
+    }
+
     /// Returns whether crashes prove a task guilty. One host is not evidence while another one could run the
     /// task.
-    fn is_convicted(&mut self, id: TaskId) -> bool {
-        let hosts = self.task_mut(id).faults.lost_with.clone();
+    fn is_convicted(&self, id: TaskId) -> bool {
+        let hosts = &self.task(id).faults.lost_with;
         let elsewhere = |(worker, known): (WorkerId, &Worker)| {
             known.is_well() && known.slots(id.kind) > 0 && !hosts.contains(&self.host_of(worker))
         };
@@ -157,9 +144,7 @@ impl Cluster {
 
     /// Clears a completed task of suspicion.
     pub(super) fn clear_suspicion(&mut self, id: TaskId) {
-        let task = self.task_mut(id);
-        task.faults.lost_with.clear();
-        task.faults.lost_alone = 0;
+        self.task_mut(id).faults.clear_crashes();
         self.job_mut(id.job).phases[id.kind]
             .isolated
             .remove(&id.index);

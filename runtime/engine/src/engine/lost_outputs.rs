@@ -101,7 +101,9 @@ impl Rules {
             format!("{reader} cannot read from {holder}, but other workers can: {reason}"),
         );
         self.cluster.avoid(reduce.id.task, reader);
-        self.hold_against(reader, reduce.id, reason);
+        let exclusion = self.settings.exclusion;
+        self.cluster
+            .hold_against(reader, reduce.id, reason, exclusion);
     }
 
     /// Reruns the maps whose output a reduce could not read. Returns whether it had been given a lost one.

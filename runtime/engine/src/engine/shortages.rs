@@ -61,11 +61,7 @@ impl Rules {
         let failures_max = job.spec.attempts_max.max(2);
         let host = self.cluster.host_of(worker);
         let faults = &mut self.cluster.task_mut(task).faults;
-        faults.short_on.insert(host);
-        faults.shortages += 1;
-        if let Some(need) = need {
-            faults.disk_need = Some(faults.disk_need.map_or(need, |known| known.max(need)));
-        }
+        faults.add_shortage(host, need);
         let shortages = faults.shortages;
         let hosts = faults.short_on.clone();
         let disk_need = faults.disk_need;
@@ -93,7 +89,8 @@ impl Rules {
             .worker_mut(worker)
             .health_mut()
             .suspect(failed, reason);
-        self.extend_streak(worker, task, until, true);
+        let rule = self.settings.exclusion.unwrap_or_default();
+        self.cluster.extend_streak(task, worker, rule, until, true);
     }
 
     /// Updates the state after a worker started or stopped taking attempts.

@@ -41,8 +41,8 @@ impl Rules {
         self.cluster.drop_saving(id);
         self.cluster.list_worker(id);
         self.cluster.drop_reservations(id, |_, _| true);
-        let suspects = if crashed {
-            self.note_crash(id)
+        let suspects = if crashed && self.settings.crashes_max > 0 {
+            self.cluster.note_crash(id)
         } else {
             Vec::new()
         };
