@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::effect::Start;
 use crate::ids::{AttemptId, JobId, WorkerId};
 use crate::pause::Hold;
-use crate::preemption::Requester;
+use crate::preemption::{PreemptRequest, Requester};
 use crate::sorted::SortedSet;
 use crate::states::AttemptState;
 use crate::time::{Span, Time};
@@ -147,6 +147,26 @@ pub struct Suspension {
     pub beneficiary: Option<JobId>,
     /// For people.
     pub reason: String,
+}
+
+impl Suspension {
+    /// Creates the suspension of an attempt that was stopped for a request, if that is still open.
+    pub(crate) fn new(since: Time, request: Option<&PreemptRequest>) -> Suspension {
+        match request {
+            Some(request) => Suspension {
+                since,
+                by: request.by,
+                beneficiary: request.beneficiary,
+                reason: request.reason.clone(),
+            },
+            None => Suspension {
+                since,
+                by: Requester::Policy,
+                beneficiary: None,
+                reason: "the reason for its suspension has ended".to_owned(),
+            },
+        }
+    }
 }
 
 /// When the consumed input of an attempt grew, in work time. A command that reads all its input at once and
@@ -445,8 +465,29 @@ impl Attempt {
         self.active_since.get_or_insert(now);
     }
 
-    pub(crate) fn stop_clock(&mut self, now: Time) {
-        self.active_before = self.active_time(now);
+    /// Records that it was verified stopped and gave up its slot.
+    pub(crate) fn suspend(&mut self, suspension: Suspension) {
+        self.active_before = self.active_time(suspension.since);
         self.active_since = None;
+        self.suspends += 1;
+        self.holds_slot = false;
+        self.suspension = Some(Box::new(suspension));
+    }
+
+    /// Replaces the requester and the reason of its suspension.
+    pub(crate) fn explain_suspension(&mut self, by: Requester, reason: String) {
+        if let Some(suspension) = &mut self.suspension {
+            suspension.by = by;
+            suspension.reason = reason;
+        }
+    }
+
+    /// Gives it a slot in which it continues, and which policies must not take for some time.
+    pub(crate) fn take_slot(&mut self, spared_for: Span) {
+        self.spared_for = spared_for;
+        self.holds_slot = true;
+        self.is_at_work = false;
+        self.drop_recall();
+        self.waits_since = None;
     }
 }

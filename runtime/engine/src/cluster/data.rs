@@ -105,6 +105,22 @@ impl Cluster {
             .expect("workers are never forgotten")
     }
 
+    /// Adds a new attempt to its worker and job, and gives it a slot. Returns the attempt that gave up the slot for
+    /// the job, if any.
+    pub fn add_attempt(&mut self, attempt: Attempt) -> Option<AttemptId> {
+        let id = attempt.id;
+        let worker = attempt.worker;
+        let is_master = attempt.is_master;
+        self.attempts.insert(id, attempt);
+        self.worker_mut(worker).enter(id);
+        self.job_mut(id.task.job).live.insert(id);
+        let freed = self.occupy(worker, id.task.kind, id.task.job);
+        if is_master {
+            self.worker_mut(worker).add_master();
+        }
+        freed
+    }
+
     /// Removes an ended attempt with its slot and its index entries. `before` is the state in which it ended.
     pub fn forget_attempt(&mut self, id: AttemptId, before: AttemptState) -> Attempt {
         let attempt = self.attempts.remove(&id).expect("an attempt ends once");

@@ -461,6 +461,19 @@ impl Job {
         }
     }
 
+    /// Records the launch of an attempt at a task, as its only one or as the duplicate of a slow one. Returns its id.
+    pub(crate) fn launch(&mut self, id: TaskId, input: TaskInput, now: Time) -> AttemptId {
+        self.step_task(id, input);
+        let task = &mut self.phases[id.kind].tasks[id.index as usize];
+        task.launched += 1;
+        task.first_launched.get_or_insert(now);
+        task.live.push(task.launched);
+        AttemptId {
+            task: id,
+            number: task.launched,
+        }
+    }
+
     /// Updates the task of an attempt that ended without completing it and is already forgotten.
     pub(crate) fn attempt_ended(&mut self, attempt: AttemptId) {
         let task = &mut self.phases[attempt.task.kind].tasks[attempt.task.index as usize];
@@ -535,6 +548,14 @@ impl Job {
         let holder = task.output.take().map(|(_, worker)| worker);
         let bytes = task.output_bytes;
         self.outputs.lose(map.index, holder, bytes);
+    }
+
+    /// Records that the output of an attempt at a map was copied from its worker to storage that outlives it.
+    pub(crate) fn move_output(&mut self, map: AttemptId, worker: WorkerId) {
+        let index = map.task.index;
+        let task = &mut self.phases.map.tasks[index as usize];
+        task.output = Some((map.number, WorkerId::STORAGE));
+        self.outputs.move_to_storage(index, worker);
     }
 
     /// Returns whether an attempt has the right to commit.

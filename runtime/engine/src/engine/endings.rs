@@ -19,6 +19,7 @@ use crate::event::FailureClass;
 use crate::fault::{DiskNeed, FaultPlace};
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::JobOutcome;
+use crate::preemption::PreemptRequest;
 use crate::states::{AttemptInput, AttemptOutcome, AttemptState, JobInput, JobState};
 
 /// The failure of an attempt, as its worker reported it.
@@ -61,7 +62,7 @@ impl Rules {
             .judge_free(id, attempt.active_time(self.cluster.now));
         let job = id.task.job;
         if attempt.superseded {
-            let why = self.cluster.why_killed(&attempt);
+            let why = attempt.why_killed(self.cluster.requests.get(&id));
             self.record(Record::AttemptEnded(id, why));
             self.end_if_drained(job);
         } else if self.cluster.job(job).state != JobState::Active {
@@ -78,7 +79,7 @@ impl Rules {
                 }
                 (AttemptOutcome::Lost, _) => self.retry(id, format!("{} was lost", attempt.worker)),
                 (AttemptOutcome::Failed, None) | (AttemptOutcome::Killed, _) => {
-                    let why = self.cluster.why_killed(&attempt);
+                    let why = attempt.why_killed(self.cluster.requests.get(&id));
                     self.retry(id, why);
                 }
             }
@@ -249,15 +250,6 @@ impl Cluster {
         failed_on.len() >= 2 || !self.usable(task.kind).into_iter().any(could_try)
     }
 
-    fn why_killed(&self, attempt: &Attempt) -> String {
-        let request = self.requests.get(&attempt.id);
-        match (&attempt.kill_reason, request) {
-            (Some(reason), _) => format!("killed: {reason}"),
-            (None, Some(request)) => format!("preempted: {}", request.reason),
-            (None, None) => "killed".to_owned(),
-        }
-    }
-
     /// Records how long the reduces of a job have waited for its maps.
     fn end_wait_for_maps(&mut self, job: JobId) {
         let now = self.now;
@@ -273,6 +265,19 @@ impl Cluster {
         self.jobs
             .get(&id)
             .filter(|job| job.state == JobState::Active)
+    }
+}
+
+impl Attempt {
+    /// Returns why it was killed, given the open request for it, if there is one.
+    fn why_killed(&self, request: Option<&PreemptRequest>) -> String {
+        if let Some(reason) = &self.kill_reason {
+            return format!("killed: {reason}");
+        }
+        match request {
+            Some(request) => format!("preempted: {}", request.reason),
+            None => "killed".to_owned(),
+        }
     }
 }
 

@@ -58,12 +58,7 @@ impl Rules {
         doubted.extend(moved);
         self.blame_maps(&attempt, &lost, reason);
         self.cluster.refresh(job);
-        if self
-            .cluster
-            .jobs
-            .get(&job)
-            .is_none_or(|job| job.state != JobState::Active)
-        {
+        if self.cluster.active_job(job).is_none() {
             return;
         }
         let before = &mut self.cluster.attempt_mut(id).missed;

@@ -70,12 +70,8 @@ impl Rules {
     /// Records that an output was copied. Reduces that wait for inputs are notified; others may still read
     /// the original.
     pub(super) fn output_moved(&mut self, worker: WorkerId, id: AttemptId) {
-        let active = self
-            .cluster
-            .jobs
-            .get(&id.task.job)
-            .filter(|job| job.state == JobState::Active);
-        let held = active
+        let job = self.cluster.active_job(id.task.job);
+        let held = job
             .and_then(|job| job.task(id.task))
             .and_then(|task| task.output);
         if held != Some((id.number, worker)) || id.task.kind != TaskKind::Map {
@@ -83,9 +79,7 @@ impl Rules {
             self.cluster.tally.stale_reports += 1;
             return;
         }
-        self.cluster.task_mut(id.task).output = Some((id.number, WorkerId::STORAGE));
-        let job = self.cluster.job_mut(id.task.job);
-        job.outputs.move_to_storage(id.task.index, worker);
+        self.cluster.job_mut(id.task.job).move_output(id, worker);
         self.record(Record::OutputMoved(id));
         self.feed_waiting_reduces(id.task);
     }

@@ -170,10 +170,7 @@ impl Rules {
         match state {
             AttemptState::Suspended => {
                 let attempt = self.cluster.attempt_mut(id);
-                if let Some(suspension) = &mut attempt.suspension {
-                    suspension.by = Requester::Operator;
-                    suspension.reason = reason.to_owned();
-                }
+                attempt.explain_suspension(Requester::Operator, reason.to_owned());
                 attempt.waits_since = None;
                 attempt.saving = attempt
                     .saving

@@ -69,41 +69,28 @@ impl Rules {
         } else {
             TaskInput::DuplicateLaunched
         };
-        self.cluster.job_mut(id.job).step_task(id, launched);
-        let task = self.cluster.task_mut(id);
-        task.launched += 1;
-        task.first_launched.get_or_insert(now);
-        let attempt = AttemptId {
-            task: id,
-            number: task.launched,
-        };
-        task.live.push(attempt.number);
-        let saved = task.saved;
-        let kept = task.kept;
-        let spared_for = self
-            .settings
-            .preemption
-            .spared_for(task.fruitless, task.lost_work);
-        if let Some(slow) = duplicate_of {
-            self.cluster.attempt_mut(slow).duplicated = true;
-        }
-        let mut known = Attempt::new(attempt, worker, from, now, self.cluster.events);
-        known.duplicate_of = duplicate_of;
-        known.spared_for = spared_for;
-        known.is_master = self.cluster.job(id.job).is_master();
-        if from != Start::Fresh {
-            known.continue_from(saved, kept);
-        }
-        self.cluster.attempts.insert(attempt, known);
-        self.cluster.worker_mut(worker).enter(attempt);
         let job = self.cluster.job_mut(id.job);
-        job.live.insert(attempt);
+        let is_master = job.is_master();
+        let attempt = job.launch(id, launched, now);
         if !complete {
             job.awaiting_inputs.insert(attempt);
         }
-        let freed = self.cluster.occupy(worker, id.kind, id.job);
-        if self.cluster.job(id.job).is_master() {
-            self.cluster.worker_mut(worker).add_master();
+        if let Some(slow) = duplicate_of {
+            self.cluster.attempt_mut(slow).duplicated = true;
+        }
+        let task = self.cluster.task(id);
+        let mut known = Attempt::new(attempt, worker, from, now, self.cluster.events);
+        known.duplicate_of = duplicate_of;
+        known.spared_for = self
+            .settings
+            .preemption
+            .spared_for(task.fruitless, task.lost_work);
+        known.is_master = is_master;
+        if from != Start::Fresh {
+            known.continue_from(task.saved, task.kept);
+        }
+        let freed = self.cluster.add_attempt(known);
+        if is_master {
             self.cluster.find_avoided();
         }
         self.cluster.refresh(id.job);
@@ -151,15 +138,13 @@ impl Rules {
 
     /// Continues a suspended attempt in a slot that is available to it.
     pub(super) fn resume_in_slot(&mut self, id: AttemptId) {
-        let task = self.cluster.task_mut(id.task);
-        let fruitless = task.fruitless;
-        let lost_work = task.lost_work;
+        let task = self.cluster.task(id.task);
+        let spared_for = self
+            .settings
+            .preemption
+            .spared_for(task.fruitless, task.lost_work);
         let attempt = self.cluster.attempt_mut(id);
-        attempt.spared_for = self.settings.preemption.spared_for(fruitless, lost_work);
-        attempt.holds_slot = true;
-        attempt.is_at_work = false;
-        attempt.drop_recall();
-        attempt.waits_since = None;
+        attempt.take_slot(spared_for);
         let worker = attempt.worker;
         self.cluster.list_suspended(id, worker, false);
         let freed = self.cluster.occupy(worker, id.task.kind, id.task.job);

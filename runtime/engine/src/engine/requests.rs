@@ -11,7 +11,7 @@ use crate::primitive_choice::PrimitiveChoice;
 use crate::refusal::ActionRefusal;
 use crate::scheduler::Preempt;
 use crate::settings::PreemptionSettings;
-use crate::states::{AttemptInput, AttemptState, JobState, TaskState, WorkerState};
+use crate::states::{AttemptInput, AttemptState, TaskState, WorkerState};
 use crate::time::Span;
 
 impl Engine {
@@ -66,11 +66,7 @@ impl Rules {
             return Ok(());
         }
         if let Some(job) = beneficiary
-            && self
-                .cluster
-                .jobs
-                .get(&job)
-                .is_none_or(|job| job.state != JobState::Active)
+            && self.cluster.active_job(job).is_none()
         {
             return Err(ActionRefusal::BeneficiaryEnded { attempt: id, job });
         }

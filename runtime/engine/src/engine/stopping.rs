@@ -8,7 +8,7 @@ use crate::cluster::{Attempt, Cluster, Saving, Suspension};
 use crate::effect::{Order, Record, Start};
 use crate::engine::Rules;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
-use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
+use crate::preemption::{Primitive, RequestState, Requester};
 use crate::settings::{Conversion, Converted};
 use crate::states::{AttemptInput, AttemptState, WorkerState};
 use crate::time::{Span, Time};
@@ -20,35 +20,10 @@ impl Rules {
             return;
         };
         let now = self.cluster.now;
-        let suspension = match self.cluster.requests.get(&id) {
-            Some(PreemptRequest {
-                by,
-                beneficiary,
-                reason,
-                ..
-            }) => Suspension {
-                since: now,
-                by: *by,
-                beneficiary: *beneficiary,
-                reason: reason.clone(),
-            },
-            None => {
-                let by = Requester::Policy;
-                let reason = "the reason for its suspension has ended".to_owned();
-                Suspension {
-                    since: now,
-                    by,
-                    beneficiary: None,
-                    reason,
-                }
-            }
-        };
+        let suspension = Suspension::new(now, self.cluster.requests.get(&id));
         let attempt = self.cluster.attempt_mut(id);
-        attempt.stop_clock(now);
-        attempt.suspends += 1;
+        attempt.suspend(suspension);
         attempt.is_at_work = !saves;
-        attempt.holds_slot = false;
-        attempt.suspension = Some(Box::new(suspension));
         let worker = attempt.worker;
         let ordered = attempt.ordered;
         self.cluster
@@ -153,10 +128,7 @@ impl Rules {
         let attempt = self.cluster.attempt_mut(id);
         attempt.drop_recall();
         attempt.waits_since = None;
-        if let Some(suspension) = &mut attempt.suspension {
-            suspension.by = by;
-            suspension.reason = reason;
-        }
+        attempt.explain_suspension(by, reason);
         let worker = attempt.worker;
         self.cluster.list_suspended(id, worker, false);
         self.order(
