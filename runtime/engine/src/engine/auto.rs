@@ -14,27 +14,27 @@ use crate::engine::Rules;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{CostEstimate, Primitive, Requester};
 use crate::primitive_choice::AutoSettings;
-use crate::settings::{Conversion, Converted};
+use crate::settings::{Conversion, Converted, PreemptionSettings};
 use crate::sorted::SortedMap;
 use crate::states::AttemptState;
 use crate::time::{Span, Time};
 
-impl Rules {
+impl PreemptionSettings {
     /// Returns the expected cost of each possible way to take the slot of an attempt, cheapest first. Ties go
     /// to the primitive that keeps the work, then to the one whose work can continue on any worker. The
     /// attempt is assumed to need at least `least` to finish.
     fn estimates(
         &self,
+        cluster: &Cluster,
         attempt: &Attempt,
         beneficiary: Option<JobId>,
         least: Span,
     ) -> Vec<CostEstimate> {
-        let settings = &self.settings.preemption;
-        let auto = &settings.auto;
-        let can = self.can_do(attempt.id);
+        let auto = &self.auto;
         let kind = attempt.id.task.kind;
-        let job = self.cluster.job(attempt.id.task.job);
-        let known = &self.cluster.costs.measured()[kind];
+        let job = cluster.job(attempt.id.task.job);
+        let can = self.can_do(job, kind);
+        let known = &cluster.costs.measured()[kind];
         let mut all = Vec::with_capacity(4);
         if can.checkpoint {
             let bytes = job.spec.memory;
@@ -44,18 +44,18 @@ impl Rules {
                 victim: known.expected_restore(bytes, auto),
             });
         }
-        let worker = &self.cluster.workers[&attempt.worker];
-        let full = worker.why_full(settings.suspended_max);
-        let task = self.cluster.task(attempt.id.task);
-        if can.suspend && full.is_none() && !task.is_suspended_enough(&settings.limits) {
-            let paging = auto.paging(self.cluster.bytes_that_would_not_fit(attempt, beneficiary));
+        let worker = &cluster.workers[&attempt.worker];
+        let full = worker.why_full(self.suspended_max);
+        let task = cluster.task(attempt.id.task);
+        if can.suspend && full.is_none() && !task.is_suspended_enough(&self.limits) {
+            let paging = auto.paging(cluster.bytes_that_would_not_fit(attempt, beneficiary));
             all.push(CostEstimate {
                 primitive: Primitive::Suspend,
                 free: known.suspend.unwrap_or(auto.suspend) + paging,
                 victim: known.resume.unwrap_or(auto.resume) + paging,
             });
         }
-        if let Some(left) = self.cluster.left_to_do(attempt) {
+        if let Some(left) = cluster.left_to_do(attempt) {
             let free = left.max(least);
             all.push(CostEstimate {
                 primitive: Primitive::Wait,
@@ -63,15 +63,15 @@ impl Rules {
                 victim: Span(0),
             });
         }
-        let lost = attempt.active_time(self.cluster.now) + known.launch.unwrap_or(auto.launch);
+        let lost = attempt.active_time(cluster.now) + known.launch.unwrap_or(auto.launch);
         let free = known.kill.unwrap_or_default();
         all.push(CostEstimate {
             primitive: Primitive::Kill,
             free,
             victim: lost,
         });
-        let claimant = beneficiary.and_then(|id| self.cluster.jobs.get(&id));
-        let late = claimant.and_then(|job| job.latest_slot(kind, self.cluster.now));
+        let claimant = beneficiary.and_then(|id| cluster.jobs.get(&id));
+        let late = claimant.and_then(|job| job.latest_slot(kind, cluster.now));
         all.sort_by_key(|one| (late.is_some_and(|late| one.free > late), one.cost()));
         if all
             .iter()
@@ -86,13 +86,14 @@ impl Rules {
     /// Returns the choice for a victim and the compared estimates, for people.
     pub(super) fn cheapest(
         &self,
+        cluster: &Cluster,
         attempt: &Attempt,
         beneficiary: Option<JobId>,
         least: Span,
     ) -> Option<(CostEstimate, String)> {
-        let estimates = self.estimates(attempt, beneficiary, least);
+        let estimates = self.estimates(cluster, attempt, beneficiary, least);
         let kind = attempt.id.task.kind;
-        let known = &self.cluster.costs.measured()[kind];
+        let known = &cluster.costs.measured()[kind];
         let keeps = matches!(
             estimates.first()?.primitive,
             Primitive::Suspend | Primitive::Checkpoint
@@ -118,14 +119,15 @@ impl Rules {
     /// Returns the choice for a victim that could not be suspended.
     pub(super) fn cheapest_but_suspend(
         &self,
-        id: AttemptId,
+        cluster: &Cluster,
+        attempt: &Attempt,
         beneficiary: Option<JobId>,
         waited: Span,
     ) -> Option<CostEstimate> {
-        if !self.settings.preemption.chooses_by_cost() {
+        if !self.chooses_by_cost() {
             return None;
         }
-        let estimates = self.estimates(&self.cluster.attempts[&id], beneficiary, waited);
+        let estimates = self.estimates(cluster, attempt, beneficiary, waited);
         estimates
             .into_iter()
             .find(|one| one.primitive != Primitive::Suspend)
@@ -133,17 +135,18 @@ impl Rules {
 
     /// Returns when suspended work is given up for a slot on another worker: by the settings or, if costs
     /// decide, after a wait that equals the cost of the move.
-    pub(super) fn conversion_of(&self, id: AttemptId) -> Option<Conversion> {
-        let settings = &self.settings.preemption;
-        if settings.convert.is_some() || !settings.chooses_by_cost() {
-            return settings.convert;
+    pub(super) fn conversion_of(&self, cluster: &Cluster, id: AttemptId) -> Option<Conversion> {
+        if self.convert.is_some() || !self.chooses_by_cost() {
+            return self.convert;
         }
         Some(Conversion {
-            after: self.cluster.cost_to_move(id, &settings.auto),
+            after: cluster.cost_to_move(id, &self.auto),
             to: Converted::Checkpoint,
         })
     }
+}
 
+impl Rules {
     /// Checkpoints suspended attempts on workers with less memory than their attempts need, if that costs
     /// less than paging: the longest suspended first, then the largest.
     pub(super) fn convert_for_memory(&mut self) {
@@ -160,7 +163,8 @@ impl Rules {
             .flat_map(|kind| self.cluster.suspended.workers(kind));
         let crowded: SortedMap<WorkerId, u64> = stopped.filter_map(crowded).collect();
         for (worker, mut over) in crowded {
-            let mut suspended: Vec<_> = self.suspended_on(worker);
+            let settings = &self.settings.preemption;
+            let mut suspended = self.cluster.savable_on(worker, settings);
             suspended.sort_unstable();
             for (_, Reverse(bytes), id) in suspended {
                 let paged = bytes.min(over);
@@ -175,27 +179,6 @@ impl Rules {
             }
         }
     }
-
-    /// Returns the suspended attempts of a worker that may be saved, with their suspension times and memory
-    /// needs.
-    fn suspended_on(&self, worker: WorkerId) -> Vec<(Time, Reverse<u64>, AttemptId)> {
-        let attempts = self.cluster.workers[&worker]
-            .attempts()
-            .map(|id| &self.cluster.attempts[&id]);
-        let waits = attempts.filter(|one| {
-            let saves = self.can_do(one.id).checkpoint && !one.is_at_work;
-            one.state == AttemptState::Suspended && !one.is_held() && saves
-        });
-        let listed = |one: &Attempt| {
-            let since = one.suspension()?.since;
-            Some((
-                since,
-                Reverse(self.cluster.job(one.id.task.job).spec.memory),
-                one.id,
-            ))
-        };
-        waits.filter_map(listed).collect()
-    }
 }
 
 impl Job {
@@ -209,6 +192,33 @@ impl Job {
 }
 
 impl Cluster {
+    /// Returns the suspended attempts of a worker that may be saved, with their suspension times and memory
+    /// needs.
+    fn savable_on(
+        &self,
+        worker: WorkerId,
+        settings: &PreemptionSettings,
+    ) -> Vec<(Time, Reverse<u64>, AttemptId)> {
+        let attempts = self.workers[&worker]
+            .attempts()
+            .map(|id| &self.attempts[&id]);
+        let waits = attempts.filter(|one| {
+            let job = self.job(one.id.task.job);
+            let can = settings.can_do(job, one.id.task.kind);
+            let waits = one.state == AttemptState::Suspended && !one.is_held();
+            waits && can.checkpoint && !one.is_at_work
+        });
+        let listed = |one: &Attempt| {
+            let since = one.suspension()?.since;
+            Some((
+                since,
+                Reverse(self.job(one.id.task.job).spec.memory),
+                one.id,
+            ))
+        };
+        waits.filter_map(listed).collect()
+    }
+
     /// Returns the expected time to save the work of an attempt and to restore it on another worker.
     fn cost_to_move(&self, id: AttemptId, assumed: &AutoSettings) -> Span {
         let bytes = self.job(id.task.job).spec.memory;

@@ -100,12 +100,21 @@ impl Rules {
                     self.cluster.relist(attempt);
                 }
                 AttemptState::Suspending => {}
-                // Attempts that cannot be suspended may finish.
-                _ if !lets_finish && self.can_preempt(attempt, Primitive::Suspend).is_ok() => {
+                _ if lets_finish => {}
+                _ => {
+                    let settings = &self.settings.preemption;
+                    let primitive = Primitive::Suspend;
+                    if self
+                        .cluster
+                        .can_preempt(attempt, primitive, settings)
+                        .is_err()
+                    {
+                        // It cannot be suspended, so it may finish.
+                        continue;
+                    }
                     let reason = format!("{id} is suspended: {reason}");
-                    self.replace_request(attempt, Primitive::Suspend, Requester::Operator, reason);
+                    self.replace_request(attempt, primitive, Requester::Operator, reason);
                 }
-                _ => {}
             }
         }
         self.cluster.refresh(id);

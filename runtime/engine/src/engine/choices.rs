@@ -12,7 +12,7 @@ use crate::preemption::{CostEstimate, Primitive, TaskEviction};
 use crate::primitive_choice::PrimitiveChoice;
 use crate::refusal::ActionRefusal;
 use crate::scheduler::{Preempt, Release};
-use crate::settings::KindPreemption;
+use crate::settings::{KindPreemption, PreemptionSettings};
 use crate::states::{AttemptState, JobState};
 use crate::time::{Span, Time};
 
@@ -61,12 +61,10 @@ impl Choice {
     }
 }
 
-impl Rules {
-    /// Returns how an attempt can be preempted, by the settings and by what its job's code can save.
-    pub(super) fn can_do(&self, id: AttemptId) -> KindPreemption {
-        let job = self.cluster.job(id.task.job);
-        let kind = id.task.kind;
-        let can = self.settings.preemption.of(kind);
+impl PreemptionSettings {
+    /// Returns how tasks of a kind of a job can be preempted: by the settings and by what its code can save.
+    pub(super) fn can_do(&self, job: &Job, kind: TaskKind) -> KindPreemption {
+        let can = self.of(kind);
         KindPreemption {
             checkpoint: can.checkpoint && !job.spec.unsaved.contains(&kind),
             ..can
@@ -74,22 +72,28 @@ impl Rules {
     }
 
     /// Returns the primitive to use for a requested one. The attempt is assumed to need at least `least` to finish.
-    pub(super) fn primitive_for(&self, attempt: &Attempt, asked: Primitive, least: Span) -> Choice {
-        let rules = &self.settings.preemption;
+    pub(super) fn primitive_for(
+        &self,
+        cluster: &Cluster,
+        attempt: &Attempt,
+        asked: Primitive,
+        least: Span,
+    ) -> Choice {
         // A fixed primitive applies only to attempts with a slot. A suspended one can only be checkpointed or
         // killed.
-        let fixed = rules.primitive.and_then(PrimitiveChoice::fixed);
+        let fixed = self.primitive.and_then(PrimitiveChoice::fixed);
         let asked = fixed.filter(|_| attempt.holds_slot).unwrap_or(asked);
         let kind = attempt.id.task.kind;
-        let task = self.cluster.task(attempt.id.task);
+        let job = cluster.job(attempt.id.task.job);
+        let task = cluster.task(attempt.id.task);
         if asked != Primitive::Wait
             && attempt.holds_slot
-            && let Some(why) = task.why_taken_enough(&rules.limits)
+            && let Some(why) = task.why_taken_enough(&self.limits)
         {
             let why = format!("wait instead of {asked}: {why}");
             return Choice::instead(Primitive::Wait, why, Fallback::TakenEnough);
         }
-        let can = self.can_do(attempt.id);
+        let can = self.can_do(job, kind);
         let possible = match asked {
             Primitive::Suspend => can.suspend,
             Primitive::Checkpoint => can.checkpoint,
@@ -101,29 +105,29 @@ impl Rules {
             return Choice::instead(instead, why, Fallback::NotPossible);
         }
         if asked == Primitive::Suspend
-            && let Some(why) = self.cluster.workers[&attempt.worker].why_full(rules.suspended_max)
+            && let Some(why) = cluster.workers[&attempt.worker].why_full(self.suspended_max)
         {
-            let instead = rules.when_full.into();
+            let instead = self.when_full.into();
             let why = format!("{instead} instead of {asked}: {why}");
             return Choice::instead(instead, why, Fallback::WorkerFull);
         }
-        if asked == Primitive::Suspend && task.is_suspended_enough(&rules.limits) {
+        if asked == Primitive::Suspend && task.is_suspended_enough(&self.limits) {
             let suspends = task.suspends;
             let why = format!("wait instead of {asked}: its task was {suspends} times");
             return Choice::instead(Primitive::Wait, why, Fallback::TakenEnough);
         }
-        self.worth(attempt, asked, least)
+        self.worth(cluster, attempt, asked, least)
     }
 
     /// Applies the cost rule to a primitive that saves work: an attempt that ends sooner may finish, and an
     /// attempt that has done less work is killed.
-    fn worth(&self, attempt: &Attempt, asked: Primitive, least: Span) -> Choice {
-        let Some(rule) = self.settings.preemption.cost else {
+    fn worth(&self, cluster: &Cluster, attempt: &Attempt, asked: Primitive, least: Span) -> Choice {
+        let Some(rule) = self.cost else {
             return Choice::as_requested(asked);
         };
-        let known = &self.cluster.costs.measured()[attempt.id.task.kind];
+        let known = &cluster.costs.measured()[attempt.id.task.kind];
         let (free, go_on) = known.by_rule(rule, asked);
-        let now = self.cluster.now;
+        let now = cluster.now;
         if rule.let_finish
             && let Some(rest) = attempt
                 .remaining(now)
@@ -163,13 +167,14 @@ impl Rules {
     /// recently, or repeatedly without progress, and must do some work first.
     pub(super) fn earliest_for(
         &self,
+        cluster: &Cluster,
         attempt: &Attempt,
         primitive: Primitive,
     ) -> Option<(Time, String)> {
-        let task = self.cluster.task(attempt.id.task);
-        let now = self.cluster.now;
-        let ran = attempt.runs_for(self.cluster.now);
-        let rested = self.settings.preemption.limits.minimum_run;
+        let task = cluster.task(attempt.id.task);
+        let now = cluster.now;
+        let ran = attempt.runs_for(now);
+        let rested = self.limits.minimum_run;
         let rested = if task.preemptions > 0 {
             rested
         } else {
@@ -197,7 +202,9 @@ impl Rules {
             ),
         ))
     }
+}
 
+impl Rules {
     /// Opens requests for the requested number of slots of a job, or for all there are.
     pub(super) fn release(&mut self, wish: &Release) -> Result<(), ActionRefusal> {
         let job = self

@@ -105,9 +105,11 @@ impl Rules {
         }
         let reason = format!("{worker} is draining");
         let state = self.cluster.attempts[&id].state;
+        let job = self.cluster.job(id.task.job);
+        let can = self.settings.preemption.can_do(job, id.task.kind);
         match state {
             AttemptState::Launching => self.kill(id, reason),
-            AttemptState::Running | AttemptState::Resuming if self.can_do(id).checkpoint => {
+            AttemptState::Running | AttemptState::Resuming if can.checkpoint => {
                 self.replace_request(id, Primitive::Checkpoint, Requester::Engine, reason);
             }
             _ => {}
@@ -130,7 +132,9 @@ impl Rules {
 
     /// Gives up an attempt that is suspended on a draining worker, and saves its work if possible.
     pub(super) fn move_away(&mut self, id: AttemptId, worker: WorkerId) {
-        let (primitive, and) = if self.can_do(id).checkpoint {
+        let job = self.cluster.job(id.task.job);
+        let can = self.settings.preemption.can_do(job, id.task.kind);
+        let (primitive, and) = if can.checkpoint {
             (Primitive::Checkpoint, String::new())
         } else {
             (

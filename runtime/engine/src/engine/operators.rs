@@ -12,6 +12,7 @@ use crate::ids::{AttemptId, JobId, TaskKind};
 use crate::pause::{Hold, Pause, PauseKind};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
 use crate::refusal::OperatorRefusal;
+use crate::settings::PreemptionSettings;
 use crate::states::{AttemptState, JobState};
 
 impl Engine {
@@ -20,7 +21,8 @@ impl Engine {
     /// # Errors
     /// Returns the reason why not.
     pub fn can_preempt(&self, id: AttemptId, primitive: Primitive) -> Result<(), OperatorRefusal> {
-        self.rules.can_preempt(id, primitive)
+        let settings = &self.rules.settings.preemption;
+        self.rules.cluster.can_preempt(id, primitive, settings)
     }
 
     /// Checks whether an operator can resume an attempt.
@@ -70,65 +72,14 @@ impl Engine {
 }
 
 impl Rules {
-    /// Checks whether an operator can preempt an attempt with this primitive.
-    ///
-    /// # Errors
-    /// Returns the reason why not.
-    pub(super) fn can_preempt(
-        &self,
-        id: AttemptId,
-        primitive: Primitive,
-    ) -> Result<(), OperatorRefusal> {
-        let attempt = self
-            .cluster
-            .attempts
-            .get(&id)
-            .ok_or(OperatorRefusal::NotRunning)?;
-        let rules = &self.settings.preemption;
-        let can = self.can_do(id);
-        let kind = id.task.kind;
-        let worker = &self.cluster.workers[&attempt.worker];
-        let stopped = attempt.state == AttemptState::Suspended;
-        let full = worker.why_full(rules.suspended_max);
-        match (primitive, attempt.state) {
-            (Primitive::Kill, _) => Ok(()),
-            (Primitive::Wait, _) => Err(OperatorRefusal::NothingToDo),
-            (_, AttemptState::Killing) => Err(OperatorRefusal::BeingKilled),
-            (_, AttemptState::Checkpointing) => Err(OperatorRefusal::BeingCheckpointed),
-            (Primitive::Checkpoint, _) if attempt.saving.is_some() => {
-                Err(OperatorRefusal::BeingCheckpointed)
-            }
-            (Primitive::Checkpoint, AttemptState::Suspending) => {
-                Err(OperatorRefusal::BeingSuspended)
-            }
-            (Primitive::Checkpoint, _) if !can.checkpoint && rules.of(kind).checkpoint => {
-                Err(OperatorRefusal::StateNotSaved(kind))
-            }
-            (Primitive::Checkpoint, _) if !can.checkpoint => {
-                Err(OperatorRefusal::NoCheckpoints(kind))
-            }
-            (Primitive::Suspend, _) if attempt.is_held() => {
-                Err(OperatorRefusal::SuspendedByOperator)
-            }
-            (Primitive::Suspend, _) if !can.suspend => Err(OperatorRefusal::NoSuspends(kind)),
-            (Primitive::Suspend, AttemptState::Suspending | AttemptState::Suspended) => Ok(()),
-            (Primitive::Suspend, _) if full.is_some() => {
-                Err(OperatorRefusal::WorkerFull(full.unwrap_or_default()))
-            }
-            _ if !stopped && self.cluster.job(id.task.job).is_committing(id) => {
-                Err(OperatorRefusal::Committing)
-            }
-            _ => Ok(()),
-        }
-    }
-
     pub(super) fn attempt_preempt_requested(
         &mut self,
         id: AttemptId,
         primitive: Primitive,
         reason: &str,
     ) {
-        if let Err(why) = self.can_preempt(id, primitive) {
+        let settings = &self.settings.preemption;
+        if let Err(why) = self.cluster.can_preempt(id, primitive, settings) {
             return self.refuse(format!("{id} cannot be preempted by {primitive}: {why}"));
         }
         let suspended = self.cluster.attempt_mut(id).state == AttemptState::Suspended;
@@ -148,7 +99,8 @@ impl Rules {
     /// Kills an attempt immediately, even while it commits: its task is retried anyway, and only the part of
     /// the attempt that reported `Done` counts.
     pub(super) fn attempt_kill_requested(&mut self, id: AttemptId, reason: &str) {
-        match self.can_preempt(id, Primitive::Kill) {
+        let settings = &self.settings.preemption;
+        match self.cluster.can_preempt(id, Primitive::Kill, settings) {
             Ok(()) => {
                 self.cluster.release_hold(id);
                 self.kill(id, reason.to_owned());
@@ -301,6 +253,53 @@ impl Rules {
 }
 
 impl Cluster {
+    /// Checks whether an operator can preempt an attempt with this primitive.
+    ///
+    /// # Errors
+    /// Returns the reason why not.
+    pub(super) fn can_preempt(
+        &self,
+        id: AttemptId,
+        primitive: Primitive,
+        settings: &PreemptionSettings,
+    ) -> Result<(), OperatorRefusal> {
+        let attempt = self.attempts.get(&id).ok_or(OperatorRefusal::NotRunning)?;
+        let kind = id.task.kind;
+        let job = self.job(id.task.job);
+        let can = settings.can_do(job, kind);
+        let worker = &self.workers[&attempt.worker];
+        let stopped = attempt.state == AttemptState::Suspended;
+        let full = worker.why_full(settings.suspended_max);
+        match (primitive, attempt.state) {
+            (Primitive::Kill, _) => Ok(()),
+            (Primitive::Wait, _) => Err(OperatorRefusal::NothingToDo),
+            (_, AttemptState::Killing) => Err(OperatorRefusal::BeingKilled),
+            (_, AttemptState::Checkpointing) => Err(OperatorRefusal::BeingCheckpointed),
+            (Primitive::Checkpoint, _) if attempt.saving.is_some() => {
+                Err(OperatorRefusal::BeingCheckpointed)
+            }
+            (Primitive::Checkpoint, AttemptState::Suspending) => {
+                Err(OperatorRefusal::BeingSuspended)
+            }
+            (Primitive::Checkpoint, _) if !can.checkpoint && settings.of(kind).checkpoint => {
+                Err(OperatorRefusal::StateNotSaved(kind))
+            }
+            (Primitive::Checkpoint, _) if !can.checkpoint => {
+                Err(OperatorRefusal::NoCheckpoints(kind))
+            }
+            (Primitive::Suspend, _) if attempt.is_held() => {
+                Err(OperatorRefusal::SuspendedByOperator)
+            }
+            (Primitive::Suspend, _) if !can.suspend => Err(OperatorRefusal::NoSuspends(kind)),
+            (Primitive::Suspend, AttemptState::Suspending | AttemptState::Suspended) => Ok(()),
+            (Primitive::Suspend, _) if full.is_some() => {
+                Err(OperatorRefusal::WorkerFull(full.unwrap_or_default()))
+            }
+            _ if !stopped && job.is_committing(id) => Err(OperatorRefusal::Committing),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks whether an operator can resume an attempt.
     ///
     /// # Errors

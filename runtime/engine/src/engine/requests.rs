@@ -102,7 +102,7 @@ impl Rules {
         let taken_enough = task.why_taken_enough(&settings.limits).is_some();
         let chooses = settings.chooses_by_cost() && attempt.holds_slot && !taken_enough;
         let chosen = if chooses {
-            self.cheapest(attempt, beneficiary, waited)
+            settings.cheapest(&self.cluster, attempt, beneficiary, waited)
         } else {
             None
         };
@@ -113,7 +113,7 @@ impl Rules {
                 estimate: Some(cheapest),
                 fallback: None,
             },
-            None => self.primitive_for(attempt, asked, waited),
+            None => settings.primitive_for(&self.cluster, attempt, asked, waited),
         };
         let Choice {
             primitive,
@@ -121,10 +121,12 @@ impl Rules {
             estimate,
             fallback,
         } = choice;
-        let earliest = self.earliest_for(attempt, primitive).map(|(at, why)| {
-            instead = Some(format!("{}{why}", prefix(instead.take())));
-            at
-        });
+        let earliest = settings
+            .earliest_for(&self.cluster, attempt, primitive)
+            .map(|(at, why)| {
+                instead = Some(format!("{}{why}", prefix(instead.take())));
+                at
+            });
         let counts = &mut self.cluster.tally.fallbacks;
         match fallback {
             Some(Fallback::WorkerFull) => counts.worker_full += 1,

@@ -66,12 +66,15 @@ impl Rules {
             .filter(|one| one.primitive == Primitive::Suspend);
         let by = asked.map(|request| request.by);
         // If costs decide, decide again, without suspend.
-        let cheapest = asked
-            .and_then(|request| self.cheapest_but_suspend(id, request.beneficiary, request.waited));
-        let instead = cheapest.map_or_else(
-            || self.settings.preemption.when_full.into(),
-            |one| one.primitive,
-        );
+        let settings = &self.settings.preemption;
+        let mut cheapest = None;
+        if let Some(request) = asked {
+            let attempt = &self.cluster.attempts[&id];
+            let beneficiary = request.beneficiary;
+            let waited = request.waited;
+            cheapest = settings.cheapest_but_suspend(&self.cluster, attempt, beneficiary, waited);
+        }
+        let instead = cheapest.map_or(settings.when_full.into(), |one| one.primitive);
         let instead = (by == Some(Requester::Policy)).then_some(instead);
         self.record(Record::SuspendRefused {
             attempt: id,
@@ -102,7 +105,8 @@ impl Rules {
     /// work and exit, without a slot, or kills it. One that must first finish a unit of work gets the next free slot
     /// of its worker for that.
     pub(super) fn give_up(&mut self, id: AttemptId, how: Primitive, by: Requester, reason: String) {
-        let can = self.can_do(id);
+        let job = self.cluster.job(id.task.job);
+        let can = self.settings.preemption.can_do(job, id.task.kind);
         let primitive = match how {
             Primitive::Checkpoint if !can.checkpoint => can.otherwise.into(),
             how => how,
@@ -173,10 +177,12 @@ impl Rules {
     fn convert_kind(&mut self, kind: TaskKind) {
         let mut due: Vec<(_, Time, AttemptId, Conversion)> = Vec::new();
         for id in self.cluster.waiting(kind) {
-            let Some(rule) = self.conversion_of(id) else {
+            let settings = &self.settings.preemption;
+            let Some(rule) = settings.conversion_of(&self.cluster, id) else {
                 continue;
             };
-            let saves = self.can_do(id).checkpoint && !self.cluster.attempts[&id].is_at_work;
+            let can = settings.can_do(self.cluster.job(id.task.job), kind);
+            let saves = can.checkpoint && !self.cluster.attempts[&id].is_at_work;
             let possible = rule.to == Converted::Kill || saves;
             let now = self.cluster.now;
             let full = !self.cluster.has_slot_to_resume(id);
