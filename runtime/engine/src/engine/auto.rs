@@ -150,19 +150,7 @@ impl Rules {
     /// Checkpoints suspended attempts on workers with less memory than their attempts need, if that costs
     /// less than paging: the longest suspended first, then the largest.
     pub(super) fn convert_for_memory(&mut self) {
-        let crowded = |id: WorkerId| {
-            let worker = &self.cluster.workers[&id];
-            let over = self
-                .cluster
-                .memory_used(worker)
-                .saturating_sub(worker.memory()?);
-            (over > 0).then_some((id, over))
-        };
-        let stopped = TaskKind::ALL
-            .into_iter()
-            .flat_map(|kind| self.cluster.suspended.workers(kind));
-        let crowded: SortedMap<WorkerId, u64> = stopped.filter_map(crowded).collect();
-        for (worker, mut over) in crowded {
+        for (worker, mut over) in self.cluster.crowded_workers() {
             let settings = &self.settings.preemption;
             let mut suspended = self.cluster.savable_on(worker, settings);
             suspended.sort_unstable();
@@ -192,6 +180,25 @@ impl Job {
 }
 
 impl Cluster {
+    /// Returns the workers with suspended attempts and less memory than their attempts need, and how many bytes are
+    /// missing.
+    fn crowded_workers(&self) -> SortedMap<WorkerId, u64> {
+        let mut crowded = SortedMap::new();
+        for kind in TaskKind::ALL {
+            for id in self.suspended.workers(kind) {
+                let worker = &self.workers[&id];
+                let Some(memory) = worker.memory() else {
+                    continue;
+                };
+                let over = self.memory_used(worker).saturating_sub(memory);
+                if over > 0 {
+                    crowded.insert(id, over);
+                }
+            }
+        }
+        crowded
+    }
+
     /// Returns the suspended attempts of a worker that may be saved, with their suspension times and memory
     /// needs.
     fn savable_on(

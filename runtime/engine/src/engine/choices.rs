@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use rand::seq::SliceRandom;
 
-use crate::cluster::{Attempt, Cluster, Job};
+use crate::cluster::{Attempt, Cluster, Fallbacks, Job};
 use crate::engine::Rules;
 use crate::ids::{AttemptId, TaskKind};
 use crate::preemption::{CostEstimate, Primitive, TaskEviction};
@@ -39,6 +39,18 @@ pub(super) enum Fallback {
     WorkerFull,
     /// The rule for costs.
     Costs,
+}
+
+impl Fallbacks {
+    /// Counts a request that a setting changed.
+    pub(super) fn add(&mut self, fallback: Fallback) {
+        match fallback {
+            Fallback::TakenEnough => self.taken_enough += 1,
+            Fallback::NotPossible => self.not_possible += 1,
+            Fallback::WorkerFull => self.worker_full += 1,
+            Fallback::Costs => self.costs += 1,
+        }
+    }
 }
 
 impl Choice {

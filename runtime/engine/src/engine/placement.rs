@@ -1,6 +1,6 @@
 //! Launches and resumes attempts where the scheduler requests it, if that is legal.
 
-use crate::cluster::{Attempt, Cluster, Reservation, Worker};
+use crate::cluster::{Attempt, Cluster, Job, Reservation, Worker};
 use crate::effect::{Order, Record, Start};
 use crate::engine::Rules;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
@@ -21,30 +21,7 @@ impl Rules {
             .jobs
             .get(&id.job)
             .ok_or(ActionRefusal::NoSuchJob(id.job))?;
-        let task = job.task(id).ok_or(ActionRefusal::NoSuchTask(id))?;
-        if let Some(reason) = &task.held {
-            return Err(ActionRefusal::TaskHeld {
-                task: id,
-                reason: reason.clone(),
-            });
-        }
-        if task.state != TaskState::Pending || !job.is_open(id.kind) {
-            return Err(ActionRefusal::NotLaunchable {
-                task: id,
-                state: task.state,
-                job: job.state,
-            });
-        }
-        if from != Start::Fresh && from != job.start_of(id) {
-            return Err(ActionRefusal::Start {
-                task: id,
-                from,
-                possible: job.start_of(id),
-            });
-        }
-        if job.avoids(id, worker) {
-            return Err(ActionRefusal::FailedThere { task: id, worker });
-        }
+        job.can_launch(id, worker, from)?;
         self.cluster.slot_for(worker, id.kind, id.job)?;
         self.start(id, worker, from, None);
         Ok(())
@@ -236,6 +213,37 @@ impl Cluster {
                 free,
                 reserved,
             });
+        }
+        Ok(())
+    }
+}
+
+impl Job {
+    /// Checks whether an attempt at a task may be launched on a worker, provided that there is a slot for it.
+    fn can_launch(&self, id: TaskId, worker: WorkerId, from: Start) -> Result<(), ActionRefusal> {
+        let task = self.task(id).ok_or(ActionRefusal::NoSuchTask(id))?;
+        if let Some(reason) = &task.held {
+            return Err(ActionRefusal::TaskHeld {
+                task: id,
+                reason: reason.clone(),
+            });
+        }
+        if task.state != TaskState::Pending || !self.is_open(id.kind) {
+            return Err(ActionRefusal::NotLaunchable {
+                task: id,
+                state: task.state,
+                job: self.state,
+            });
+        }
+        if from != Start::Fresh && from != self.start_of(id) {
+            return Err(ActionRefusal::Start {
+                task: id,
+                from,
+                possible: self.start_of(id),
+            });
+        }
+        if self.avoids(id, worker) {
+            return Err(ActionRefusal::FailedThere { task: id, worker });
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use crate::cluster::{Cluster, Job, Planned, Reservation, UnusedSlot};
 use crate::effect::{Order, Record};
-use crate::engine::choices::{Choice, Fallback};
+use crate::engine::choices::Choice;
 use crate::engine::{Engine, Rules};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{CostEstimate, Lapsed, PreemptRequest, Primitive, RequestState, Requester};
@@ -128,12 +128,8 @@ impl Rules {
                 at
             });
         let counts = &mut self.cluster.tally.fallbacks;
-        match fallback {
-            Some(Fallback::WorkerFull) => counts.worker_full += 1,
-            Some(Fallback::NotPossible) => counts.not_possible += 1,
-            Some(Fallback::TakenEnough) => counts.taken_enough += 1,
-            Some(Fallback::Costs) => counts.costs += 1,
-            None => {}
+        if let Some(fallback) = fallback {
+            counts.add(fallback);
         }
         counts.delayed += u64::from(earliest.is_some());
         // The grace belongs to the requested primitive: a victim that may finish instead is not killed after

@@ -42,22 +42,7 @@ impl Rules {
         if self.cluster.slots.free(kind).is_empty() {
             return;
         }
-        let mut stragglers: Vec<(Reverse<Span>, AttemptId)> = Vec::new();
-        for job in self.cluster.demand.speculable(kind) {
-            let job = self.cluster.job(*job);
-            let Some(median) = job.median_duration(kind, rule.finished_min) else {
-                continue;
-            };
-            let (first, last) = AttemptId::range_of(job.id, kind);
-            for id in job.live.range(first..=last) {
-                let rest =
-                    self.cluster
-                        .rest_of_straggler(job, &self.cluster.attempts[id], median, rule);
-                stragglers.extend(rest.map(|rest| (Reverse(rest), *id)));
-            }
-        }
-        stragglers.sort_unstable();
-        for (_, id) in stragglers {
+        for id in self.cluster.stragglers(kind, rule) {
             if let Some(worker) = self.cluster.place_for_duplicate(id) {
                 // Not from a checkpoint: that may be the cause of the slowness.
                 self.start(id.task, worker, Start::Fresh, Some(id));
@@ -67,6 +52,25 @@ impl Rules {
 }
 
 impl Cluster {
+    /// Returns the stragglers of a kind that may have a duplicate, longest remaining time first.
+    fn stragglers(&self, kind: TaskKind, rule: SpeculationSettings) -> Vec<AttemptId> {
+        let mut stragglers: Vec<(Reverse<Span>, AttemptId)> = Vec::new();
+        for job in self.demand.speculable(kind) {
+            let job = self.job(*job);
+            let Some(median) = job.median_duration(kind, rule.finished_min) else {
+                continue;
+            };
+            let (first, last) = AttemptId::range_of(job.id, kind);
+            for id in job.live.range(first..=last) {
+                let attempt = &self.attempts[id];
+                let rest = self.rest_of_straggler(job, attempt, median, rule);
+                stragglers.extend(rest.map(|rest| (Reverse(rest), *id)));
+            }
+        }
+        stragglers.sort_unstable();
+        stragglers.into_iter().map(|(_, id)| id).collect()
+    }
+
     /// Returns the remaining time of an attempt, if it is a straggler that may have a duplicate.
     fn rest_of_straggler(
         &self,
