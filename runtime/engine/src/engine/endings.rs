@@ -86,12 +86,9 @@ impl Rules {
         }
         self.cluster.keep_hold(&attempt);
         self.pass_on_commit(id.task);
-        self.close_request(
-            id,
-            attempt.worker,
-            held_slot,
-            attempt.work_time(self.cluster.now),
-        );
+        let worked = attempt.work_time(self.cluster.now);
+        self.cluster
+            .close_request(id, attempt.worker, held_slot, worked, &self.settings);
         if attempt.is_master {
             self.cluster.find_avoided();
         }
@@ -182,7 +179,16 @@ impl Rules {
             .cluster
             .weigh(attempt, &failure.lost_outputs, failure.place);
         let excused = self.blame_maps(attempt, &lost, &failure.reason) || !doubted.is_empty();
-        if self.is_fatal(id.task, attempt.worker, &failure) {
+        let is_fatal = match failure.class {
+            FailureClass::Fatal if failure.place == FaultPlace::ProgramFile => {
+                self.cluster.add_program_failure(id.task, attempt.worker)
+            }
+            FailureClass::Fatal => true,
+            FailureClass::Retryable | FailureClass::Task | FailureClass::Excused => {
+                self.settings.one_host && failure.place == FaultPlace::LocalDisk
+            }
+        };
+        if is_fatal {
             let reason = format!("{} is not retried: {why_failed}", id.task);
             self.decide(id.task.job, JobInput::Failed, JobOutcome::Failed { reason });
         } else if failure.place.is_of_host()
@@ -211,17 +217,6 @@ impl Rules {
         }
     }
 
-    /// Returns whether a retry cannot help.
-    fn is_fatal(&mut self, task: TaskId, worker: WorkerId, failure: &Failure) -> bool {
-        if failure.class != FailureClass::Fatal {
-            return self.settings.one_host && failure.place == FaultPlace::LocalDisk;
-        }
-        if failure.place != FaultPlace::ProgramFile || self.cluster.jobs.get(&task.job).is_none() {
-            return true;
-        }
-        self.cluster.add_program_failure(task, worker)
-    }
-
     /// Counts a failure of a task on a worker, and makes the task avoid the worker.
     pub(super) fn count_failure(&mut self, id: TaskId, worker: WorkerId, reason: String) {
         let Some(job) = self.cluster.active_job(id.job) else {
@@ -240,9 +235,12 @@ impl Rules {
 }
 
 impl Cluster {
-    /// Records that the host of a worker could not run the program of a task. Returns whether the program is at
-    /// fault: two hosts could not run it, or none is left to try.
+    /// Records that the host of a worker could not run the program of a task. Returns whether a retry cannot help:
+    /// two hosts could not run it, none is left to try, or the job has ended.
     fn add_program_failure(&mut self, task: TaskId, worker: WorkerId) -> bool {
+        if !self.jobs.contains_key(&task.job) {
+            return true;
+        }
         let host = self.host_of(worker);
         self.task_mut(task).faults.program_failed_on.insert(host);
         let failed_on = &self.task(task).faults.program_failed_on;

@@ -82,7 +82,9 @@ pub struct Engine {
     promised: SortedSet<JobId>,
 }
 
-/// The rules by which events and the policy's actions change the cluster. They do not call the policy.
+/// The rules by which events and the policy's actions change the cluster. They send orders, write records or log
+/// warnings, and do not call the policy. Queries, and changes that notify nobody, are methods of the part of the
+/// cluster that they are about.
 struct Rules {
     cluster: Cluster,
     settings: EngineSettings,

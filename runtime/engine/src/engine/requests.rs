@@ -10,7 +10,7 @@ use crate::preemption::{CostEstimate, Lapsed, PreemptRequest, Primitive, Request
 use crate::primitive_choice::PrimitiveChoice;
 use crate::refusal::ActionRefusal;
 use crate::scheduler::Preempt;
-use crate::settings::PreemptionSettings;
+use crate::settings::{EngineSettings, PreemptionSettings};
 use crate::states::{AttemptInput, AttemptState, TaskState, WorkerState};
 use crate::time::Span;
 
@@ -380,62 +380,6 @@ impl Rules {
         possible
     }
 
-    /// Closes the request for an attempt that gave up its slot or ended after it had worked for `worked`, and
-    /// reserves the slot for the beneficiary.
-    pub(super) fn close_request(
-        &mut self,
-        id: AttemptId,
-        worker: WorkerId,
-        slot_freed: bool,
-        worked: Span,
-    ) {
-        let Some(request) = self.cluster.remove_request(id, &self.settings.preemption) else {
-            return;
-        };
-        let is_suspended = self.cluster.attempts.contains_key(&id);
-        if let Some(task) = self
-            .cluster
-            .jobs
-            .get_mut(&id.task.job)
-            .and_then(|job| job.task_mut(id.task))
-            && slot_freed
-            && task.state != TaskState::Done
-        {
-            task.preemptions += 1;
-            if request.by != Requester::Operator {
-                let kept = if is_suspended { worked } else { task.kept };
-                task.preempted(kept, worked);
-            }
-        }
-        if self.cluster.workers[&worker].state() != WorkerState::Up {
-            self.cluster.tally.requests_cancelled += 1;
-            return;
-        }
-        match request.state {
-            RequestState::Forced => self.cluster.tally.requests_forced += 1,
-            RequestState::Created | RequestState::Ordered => {
-                self.cluster.tally.requests_satisfied += 1
-            }
-        }
-        if !slot_freed {
-            return;
-        }
-        if let Some(Lapsed { job, reason }) = request.lapsed {
-            let kind = id.task.kind;
-            self.cluster.note_unused(UnusedSlot {
-                freed: id,
-                job,
-                kind,
-                worker,
-                reason: Some(reason),
-            });
-        } else if let Some(job) = request.beneficiary {
-            let kept_for = self.settings.reservation;
-            self.cluster
-                .keep_freed_slot(&request, job, worker, kept_for);
-        }
-    }
-
     /// Records the slots that were freed for jobs which did not use them.
     pub(super) fn record_unused(&mut self) {
         for slot in std::mem::take(&mut self.cluster.unused) {
@@ -525,6 +469,58 @@ impl Cluster {
         request.earliest = Some(now + Span(rest));
         self.add_request(request, settings);
         true
+    }
+
+    /// Closes the request for an attempt that gave up its slot or ended after it had worked for `worked`, and
+    /// reserves the slot for the beneficiary.
+    pub(super) fn close_request(
+        &mut self,
+        id: AttemptId,
+        worker: WorkerId,
+        slot_freed: bool,
+        worked: Span,
+        settings: &EngineSettings,
+    ) {
+        let Some(request) = self.remove_request(id, &settings.preemption) else {
+            return;
+        };
+        let is_suspended = self.attempts.contains_key(&id);
+        if let Some(task) = self
+            .jobs
+            .get_mut(&id.task.job)
+            .and_then(|job| job.task_mut(id.task))
+            && slot_freed
+            && task.state != TaskState::Done
+        {
+            task.preemptions += 1;
+            if request.by != Requester::Operator {
+                let kept = if is_suspended { worked } else { task.kept };
+                task.preempted(kept, worked);
+            }
+        }
+        if self.workers[&worker].state() != WorkerState::Up {
+            self.tally.requests_cancelled += 1;
+            return;
+        }
+        match request.state {
+            RequestState::Forced => self.tally.requests_forced += 1,
+            RequestState::Created | RequestState::Ordered => self.tally.requests_satisfied += 1,
+        }
+        if !slot_freed {
+            return;
+        }
+        if let Some(Lapsed { job, reason }) = request.lapsed {
+            let kind = id.task.kind;
+            self.note_unused(UnusedSlot {
+                freed: id,
+                job,
+                kind,
+                worker,
+                reason: Some(reason),
+            });
+        } else if let Some(job) = request.beneficiary {
+            self.keep_freed_slot(&request, job, worker, settings.reservation);
+        }
     }
 
     /// Reserves the slot that an attempt gave up for a job, if the job wants it. The slot is kept for some time

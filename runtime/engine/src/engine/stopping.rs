@@ -35,7 +35,8 @@ impl Rules {
         self.record(Record::Suspended(id));
         self.cluster.judge_free(id, Span(0));
         let worked = self.cluster.attempt_mut(id).work_time(now);
-        self.close_request(id, worker, true, worked);
+        self.cluster
+            .close_request(id, worker, true, worked, &self.settings);
         self.cluster.refresh(id.task.job);
         if self.cluster.workers[&worker].state() == WorkerState::Draining {
             self.move_away(id, worker);
