@@ -2,7 +2,7 @@
 
 use napreduce_engine::{AttemptId, Span, TaskKind, Time};
 
-use super::bandwidth::Pace;
+use super::pace::Pace;
 use crate::job::SimulatedJob;
 use crate::slot_time::SlotTime;
 

@@ -1,50 +1,12 @@
 //! Bandwidth sharing of a machine's disks and network among its running tasks: max-min fair shares, capped at
 //! what each task can use.
 
-use napreduce_engine::{Span, TaskKind};
+use napreduce_engine::TaskKind;
 
 use super::Simulation;
 use super::attempts::{Phase, VirtualAttempt};
 use super::jobs::RunningJob;
-
-/// The speed of a task relative to unlimited bandwidth, in units of 10^-9.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pace(u32);
-
-impl Pace {
-    const WHOLE: u32 = 1_000_000_000;
-    /// Full speed.
-    pub const FULL: Pace = Pace(Pace::WHOLE);
-    /// Not computed yet.
-    pub const UNKNOWN: Pace = Pace(0);
-
-    /// Returns the pace of a task that wants `wanted` bytes per second and gets `given`; never zero.
-    fn new(given: u64, wanted: u64) -> Pace {
-        let share = u128::from(given) * u128::from(Pace::WHOLE) / u128::from(wanted.max(1));
-        Pace(
-            u32::try_from(share)
-                .unwrap_or(Pace::WHOLE)
-                .clamp(1, Pace::WHOLE),
-        )
-    }
-
-    /// Returns the work done in `span` microseconds.
-    pub fn done_in(self, span: u64) -> u64 {
-        if self == Pace::FULL {
-            return span;
-        }
-        (u128::from(span) * u128::from(self.0) / u128::from(Pace::WHOLE)) as u64
-    }
-
-    /// Returns the time for `work`, rounded up to microseconds.
-    pub fn time_for(self, work: u64) -> Span {
-        if self == Pace::FULL {
-            return Span(work);
-        }
-        let time = (u128::from(work) * u128::from(Pace::WHOLE)).div_ceil(u128::from(self.0.max(1)));
-        Span(u64::try_from(time).unwrap_or(u64::MAX))
-    }
-}
+use super::pace::Pace;
 
 /// A shared resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,20 +119,5 @@ mod tests {
         assert_eq!(max_min(100, &[10, 20, 30]), [10, 20, 30]);
         assert_eq!(max_min(100, &[0, 300]), [0, 100]);
         assert!(max_min(7, &[]).is_empty());
-    }
-
-    #[test]
-    fn pace_converts_work_and_time_consistently() {
-        for (given, wanted) in [(1, 3), (2, 3), (999, 1000), (5, 5), (1, 1_000_000)] {
-            let pace = Pace::new(given, wanted);
-            for work in [0, 1, 7, 1_000_000, 123_456_789] {
-                let time = pace.time_for(work);
-                assert!(pace.done_in(time.0) >= work, "{given} of {wanted}, {work}");
-                assert!(
-                    time.0 == 0 || pace.done_in(time.0 - 1) < work,
-                    "{given} of {wanted}, {work}"
-                );
-            }
-        }
     }
 }

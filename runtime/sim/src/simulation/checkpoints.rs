@@ -5,6 +5,15 @@ use napreduce_engine::{Span, TaskKind};
 use super::Simulation;
 use crate::settings::Cost;
 
+/// A saved checkpoint.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Checkpoint {
+    /// The worker that wrote it.
+    pub worker: u32,
+    /// Completed work of the task.
+    pub done: u64,
+}
+
 /// Returns `of * done / total`.
 fn share(of: u64, done: u64, total: u64) -> u64 {
     u64::try_from(u128::from(of) * u128::from(done.min(total)) / u128::from(total.max(1)))

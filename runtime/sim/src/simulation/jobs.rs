@@ -9,6 +9,7 @@ use napreduce_engine::{
 
 use super::Simulation;
 use super::attempts::Phase;
+use super::checkpoints::Checkpoint;
 use super::reports::Group;
 use crate::job::SimulatedJob;
 use crate::run::{Ending, JobResult, SimulationError};
@@ -18,15 +19,6 @@ use crate::slot_time;
 const TASK_MAX: Span = Span::from_secs(10 * 365 * 86_400);
 /// Maximum total length of a job's tasks: 30,000 years.
 const JOB_MAX: Span = Span::from_secs(30_000 * 365 * 86_400);
-
-/// A saved checkpoint.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Checkpoint {
-    /// The worker that wrote it.
-    pub worker: u32,
-    /// Completed work of the task.
-    pub done: u64,
-}
 
 /// An active job.
 #[derive(Debug)]

@@ -19,6 +19,7 @@ mod jobs;
 mod log;
 mod masters;
 mod orders;
+mod pace;
 mod paging;
 mod progress;
 mod queue;

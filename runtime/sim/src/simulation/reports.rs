@@ -5,7 +5,7 @@ use napreduce_engine::{AttemptId, AttemptState, Effect, Event, Order, Report, Ti
 use napreduce_protocol::PreemptionAccount;
 
 use super::Simulation;
-use super::jobs::Checkpoint;
+use super::checkpoints::Checkpoint;
 use crate::run::SimulationError;
 
 /// A report in transit.

@@ -4,7 +4,7 @@ use napreduce_engine::{Report, Span, TaskKind};
 
 use super::Simulation;
 use super::attempts::Phase;
-use super::bandwidth::Pace;
+use super::pace::Pace;
 use super::queue::Due;
 
 impl Simulation {
