@@ -57,7 +57,7 @@ impl Simulation {
             return Ok(());
         };
         let left = deadline.map(|deadline| Span(deadline.0.saturating_sub(result.sojourn().0)));
-        (next.submit, next.deadline, next.is_chained) = (self.now, left, true);
+        (next.submit, next.deadline, next.is_chained) = (self.clock.now(), left, true);
         next.followed_by = (!jobs.is_empty()).then(|| {
             Box::new(Followers {
                 jobs,

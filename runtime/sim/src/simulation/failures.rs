@@ -5,7 +5,7 @@ use napreduce_engine::{AttemptId, Event, Span, TaskKind};
 
 use super::Simulation;
 use super::attempts::Phase;
-use super::queue::Due;
+use super::clock::TimedEvent;
 use super::reports::Group;
 use super::workers::VirtualWorker;
 
@@ -99,8 +99,8 @@ impl Simulation {
         }
         if let Some(mean) = self.settings.failures.machine_mean {
             let life = lifetime(self.settings.seed, machine, u64::from(index), mean);
-            self.queue
-                .push(self.now + life, Due::Lost { worker: index });
+            self.clock
+                .schedule_after(life, TimedEvent::WorkerLost { worker: index });
         }
     }
 
@@ -140,7 +140,8 @@ impl Simulation {
         };
         self.batch.push(Group::Failure, worker, None, lost);
         if let Some(after) = self.settings.failures.machine_return {
-            self.queue.push(self.now + after, Due::Returns { machine });
+            self.clock
+                .schedule_after(after, TimedEvent::MachineReturns { machine });
         }
     }
 }

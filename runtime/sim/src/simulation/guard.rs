@@ -128,7 +128,7 @@ impl Simulation {
         let work = job.work(TaskKind::Map) + job.work(TaskKind::Reduce);
         let alone = work + Span(tasks.saturating_mul(each.0));
         let more = Span(alone.0.saturating_mul(WORK_FACTOR_MAX)) + EXTRA_PER_JOB;
-        self.guard.horizon = self.guard.horizon.max(self.now) + more;
+        self.guard.horizon = self.guard.horizon.max(self.clock.now()) + more;
     }
 
     /// Whether the run has been idle for too long, and no attempt works, which would end.
@@ -159,7 +159,7 @@ impl Simulation {
             format!(
                 "{evictions_max} attempts ended or were suspended without an additional task done{lost}"
             )
-        } else if self.now > self.guard.horizon && self.unfinished() > 0 && !cut {
+        } else if self.clock.now() > self.guard.horizon && self.unfinished() > 0 && !cut {
             format!("this is {WORK_FACTOR_MAX} times the total work on a single slot")
         } else if self.is_idle() {
             return Err(self.stalled());
@@ -170,7 +170,7 @@ impl Simulation {
         let first = self.first_job();
         let slots = self.slot_summary();
         Err(SimulationError::Endless {
-            at: self.now,
+            at: self.clock.now(),
             why,
             jobs,
             first,
@@ -188,7 +188,7 @@ impl Simulation {
                 && let Some(job) = view.jobs().find(waits)
             {
                 return SimulationError::NoSlots {
-                    at: self.now,
+                    at: self.clock.now(),
                     job: job.id(),
                     kind,
                 };
@@ -198,7 +198,7 @@ impl Simulation {
         let first = self.first_job();
         let slots = self.slot_summary();
         SimulationError::Stalled {
-            at: self.now,
+            at: self.clock.now(),
             jobs,
             first,
             slots,

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_engine::Time;
+use napreduce_engine::{Span, Time};
 
 use super::Simulation;
-use super::queue::Due;
+use super::clock::{TimedEvent, next_multiple};
 use crate::job::SimulatedJob;
 use crate::run::{JobResult, SimulationError};
 
@@ -35,7 +35,9 @@ impl Simulation {
     /// Runs the setup task of a job before the job.
     pub(super) fn set_up(&mut self, plan: SimulatedJob) {
         let number = self.job_task();
-        self.job_tasks.set_up.insert(number, (plan, self.now));
+        self.job_tasks
+            .set_up
+            .insert(number, (plan, self.clock.now()));
     }
 
     /// Runs the cleanup task of a job; the job ends with it.
@@ -59,12 +61,13 @@ impl Simulation {
         self.job_tasks.last += 1;
         let number = self.job_tasks.last;
         let overheads = self.settings.overheads;
-        let beat = |time: Time| match overheads.heartbeat.0 {
-            0 => time,
-            period => Time(time.0.checked_next_multiple_of(period).unwrap_or(u64::MAX)),
+        let beat = |time: Time| match overheads.heartbeat {
+            Span(0) => time,
+            period => next_multiple(time, period),
         };
-        let heard = beat(beat(self.now) + overheads.order_latency + overheads.launch);
-        self.queue.push(heard, Due::JobTaskEnds { number });
+        let heard = beat(beat(self.clock.now()) + overheads.order_latency + overheads.launch);
+        self.clock
+            .schedule_at(heard, TimedEvent::JobTaskEnds { number });
         number
     }
 }

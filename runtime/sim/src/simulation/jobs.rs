@@ -245,7 +245,7 @@ impl Simulation {
             self.set_up(plan);
             return Ok(());
         }
-        self.dispatch(plan, self.now)
+        self.dispatch(plan, self.clock.now())
     }
 
     /// Submits a job that arrived at `came`, after its master has started if it needs one.
@@ -297,9 +297,7 @@ impl Simulation {
 
     /// Submits a job that waited for a trigger.
     pub(super) fn submit_triggered(&mut self, name: String) -> Result<(), SimulationError> {
-        let Some(plan) = self.triggered.remove(&*name) else {
-            return Err(SimulationError::NoSuchJob { name });
-        };
+        let plan = self.submissions.take_triggered(name)?;
         self.arrive_job(plan)
     }
 
@@ -333,7 +331,7 @@ impl Simulation {
         if id.task.kind == TaskKind::Reduce
             && let Some(job) = self.jobs.get_mut(id.task.job)
         {
-            job.held.count_until(self.now);
+            job.held.count_until(self.clock.now());
             job.held.now = job.held.now.saturating_add_signed(change);
         }
     }
@@ -369,14 +367,17 @@ impl Simulation {
                     id.task
                 );
                 let maps_end = job.maps_end.unwrap_or(job.result.submitted);
-                job.held.done_at = job.held.done_at.saturating_add(self.now.since(maps_end).0);
+                job.held.done_at = job
+                    .held
+                    .done_at
+                    .saturating_add(self.clock.now().since(maps_end).0);
             }
             TaskKind::Map if !job.plan.reduces.is_empty() => {
                 job.maps_done += 1;
                 job.maps_ever_done += u32::from(mark(&mut job.ever_done, index, true));
                 if job.maps_complete() && job.maps_end.is_none() {
-                    job.maps_end = Some(self.now);
-                    job.held.count_until(self.now);
+                    job.maps_end = Some(self.clock.now());
+                    job.held.count_until(self.clock.now());
                     job.held.before_maps_end = job.held.total;
                 }
                 self.maps_changed(id.task.job);
@@ -402,7 +403,7 @@ impl Simulation {
 
     /// Resumes or pauses fetching reduces after a change in available map outputs.
     fn maps_changed(&mut self, id: JobId) {
-        let now = self.now;
+        let now = self.clock.now();
         let job = self.jobs.at_mut(id);
         if job.reduces.is_empty() {
             return;
@@ -440,7 +441,7 @@ impl Simulation {
         let left: u64 = job.checkpoints.values().map(|kept| kept.done).sum();
         self.run.slot_time.wasted += left;
         job.result.wasted.0 += left;
-        job.result.ended = self.now;
+        job.result.ended = self.clock.now();
         job.result.ending = match outcome {
             JobOutcome::Succeeded => Ending::Succeeded,
             JobOutcome::Failed { .. } => Ending::Failed,
@@ -449,7 +450,7 @@ impl Simulation {
         if let (Some(end), Some(first)) = (job.maps_end, job.first_reduce) {
             job.result.reduce_wait = first.since(end);
         }
-        job.held.count_until(self.now);
+        job.held.count_until(self.clock.now());
         job.result.reduces_held = Span(job.held.total);
         // Each reduce waited from the last map until its end, except while it held a slot.
         let held_after = job.held.total - job.held.before_maps_end;
@@ -468,7 +469,7 @@ impl Simulation {
             );
         }
         if let Some(recorder) = &mut self.recorder {
-            recorder.job_ended(self.now, &job, outcome)?;
+            recorder.job_ended(self.clock.now(), &job, outcome)?;
         }
         self.follow(job.plan, &job.result)?;
         if self.settings.overheads.job_tasks {
@@ -481,7 +482,7 @@ impl Simulation {
 
     /// Records the result of a job after its cleanup.
     pub(super) fn finish_job(&mut self, mut result: JobResult) {
-        result.ended = self.now;
+        result.ended = self.clock.now();
         self.run.slot_time.job_ended(result.sojourn());
         self.run.jobs.push(result);
     }

@@ -182,9 +182,9 @@ impl Simulation {
         if !self.jobs.at_mut(job).is_master() {
             return None;
         }
-        let ends = self.now.max(self.masters.free_at) + self.settings.overheads.master;
+        let ends = self.clock.now().max(self.masters.free_at) + self.settings.overheads.master;
         self.masters.free_at = ends;
-        Some(ends.since(self.now))
+        Some(ends.since(self.clock.now()))
     }
 
     /// Submits the job of a master that has started. A master restarted after the loss of its machine

@@ -12,6 +12,7 @@ mod attempts;
 mod bandwidth;
 mod chains;
 mod checkpoints;
+mod clock;
 mod failures;
 mod guard;
 mod job_tasks;
@@ -22,35 +23,34 @@ mod orders;
 mod pace;
 mod paging;
 mod progress;
-mod queue;
 mod recorder;
 mod reports;
+mod submissions;
 mod work;
 mod workers;
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::iter::Peekable;
-use std::sync::Arc;
 
 use napreduce_engine::{
-    AttemptId, ClusterView, Engine, EngineSettings, JobId, Scheduler, TaskKind, Time, TimeLeft,
+    AttemptId, ClusterView, Engine, EngineSettings, Event, JobId, Scheduler, TaskKind, Time,
+    TimeLeft,
 };
 
 use self::attempts::Attempts;
 use self::chains::ChainLengths;
+use self::clock::{Clock, TimedEvent};
 use self::guard::{Activity, Guard};
 use self::job_tasks::JobTasks;
 use self::jobs::Jobs;
 use self::log::Log;
 use self::masters::Masters;
 use self::progress::Marks;
-use self::queue::{Due, Queue};
 use self::recorder::Recorder;
 pub use self::recorder::Recording;
-use self::reports::Batch;
+use self::reports::{Batch, Group};
+use self::submissions::Submissions;
 use self::workers::VirtualWorker;
-use crate::job::SimulatedJob;
 use crate::run::{Run, SimulationError};
 use crate::settings::SimulationSettings;
 use crate::workload::Workload;
@@ -75,15 +75,8 @@ const ROUNDS_MAX: u32 = 50_000;
 /// ```
 pub struct Simulation {
     engine: Engine,
-    arrivals: Peekable<Box<dyn Iterator<Item = SimulatedJob>>>,
-    triggered: BTreeMap<Arc<str>, SimulatedJob>,
-    now: Time,
-    last_submit: Time,
-    queue: Queue,
-    /// Events due at this instant; empty between instants.
-    due: Vec<Due>,
-    /// Workers with a heartbeat at this instant.
-    beats: Vec<u32>,
+    submissions: Submissions,
+    clock: Clock,
     batch: Batch,
     attempts: Attempts,
     jobs: Jobs,
@@ -95,8 +88,6 @@ pub struct Simulation {
     marks: Marks,
     /// Attempts that reported completion in this batch, and their work.
     finishing: BTreeMap<AttemptId, u64>,
-    /// The next wake-up of the engine.
-    armed: Option<Time>,
     chain_lengths: ChainLengths,
     guard: Guard,
     log: Option<Log>,
@@ -121,13 +112,8 @@ impl Simulation {
                     ..settings.engine
                 },
             ),
-            arrivals: workload.timed.peekable(),
-            triggered: workload.triggered,
-            now: Time::default(),
-            last_submit: Time::default(),
-            queue: Queue::default(),
-            due: Vec::new(),
-            beats: Vec::new(),
+            submissions: Submissions::new(workload),
+            clock: Clock::default(),
             batch: Batch::default(),
             attempts: Attempts::default(),
             jobs: Jobs::default(),
@@ -137,7 +123,6 @@ impl Simulation {
             on_machine: vec![0; settings.machines as usize],
             marks: Marks::new(&settings.marks),
             finishing: BTreeMap::new(),
-            armed: None,
             chain_lengths: ChainLengths::default(),
             guard: Guard::new(&settings),
             log: None,
@@ -175,7 +160,7 @@ impl Simulation {
 
     /// Returns the time of the last instant.
     pub fn now(&self) -> Time {
-        self.now
+        self.clock.now()
     }
 
     /// Returns the view of the policy.
@@ -190,8 +175,10 @@ impl Simulation {
 
     /// Returns the time of the next instant, if there is any.
     pub fn next_instant(&mut self) -> Option<Time> {
-        let arrival = self.arrivals.peek().map(|job| job.submit);
-        [arrival, self.queue.next()].into_iter().flatten().min()
+        match (self.submissions.next(), self.clock.next()) {
+            (Some(submission), Some(event)) => Some(submission.min(event)),
+            (submission, event) => submission.or(event),
+        }
     }
 
     /// Returns the results so far.
@@ -213,7 +200,7 @@ impl Simulation {
         if self.jobs.running == 0
             && self.masters.is_empty()
             && self.job_tasks.is_empty()
-            && self.arrivals.peek().is_none()
+            && self.submissions.next().is_none()
             && !self.may_trigger()
         {
             return Ok(false);
@@ -221,14 +208,16 @@ impl Simulation {
         let Some(next) = self.next_instant() else {
             return Err(self.stalled());
         };
-        if self.settings.until.is_some_and(|until| next > until) {
-            self.now = self.settings.until.unwrap_or(self.now);
-            self.run.slot_time.advance(self.now);
+        if let Some(until) = self.settings.until
+            && next > until
+        {
+            self.clock.advance_to(until);
+            self.run.slot_time.advance(self.clock.now());
             return Ok(false);
         }
         self.guard.check_time(next)?;
-        self.now = next.max(self.now);
-        self.run.slot_time.advance(self.now);
+        self.clock.advance_to(next);
+        self.run.slot_time.advance(self.clock.now());
         let before = self.run.events;
         let activity = self.run_instant()?;
         self.guard.record_instant(activity);
@@ -240,46 +229,24 @@ impl Simulation {
     /// Whether the policy may still submit a job by a trigger: it has a wakeup scheduled, and is not idle for
     /// too long.
     fn may_trigger(&self) -> bool {
-        !self.triggered.is_empty() && self.armed.is_some() && !self.is_idle()
+        self.submissions.await_triggers() && self.clock.will_wake() && !self.is_idle()
     }
 
     /// Processes all events of this instant.
     fn run_instant(&mut self) -> Result<Activity, SimulationError> {
         let mut activity = Activity::Idle;
         for _ in 0..ROUNDS_MAX {
-            let mut due = std::mem::take(&mut self.due);
-            while let Some(event) = self.queue.pop_due(self.now) {
-                due.push(event);
-            }
-            if due.len() > 1 {
-                due.sort_by_key(|event| rank(*event));
-            }
+            let mut due = self.clock.take_due();
             for event in due.drain(..) {
                 activity = activity.max(activity_of(event));
-                self.handle_due(event)?;
+                self.handle(event)?;
             }
-            self.due = due;
-            while self
-                .arrivals
-                .peek()
-                .is_some_and(|job| job.submit <= self.now)
-            {
+            self.clock.recycle(due);
+            while let Some(job) = self.submissions.take_due(self.clock.now())? {
                 activity = Activity::Other;
-                let Some(job) = self.arrivals.next() else {
-                    break;
-                };
-                if job.submit < self.last_submit {
-                    return Err(SimulationError::OutOfOrder {
-                        at: job.submit,
-                        after: self.last_submit,
-                    });
-                }
-                self.last_submit = job.submit;
                 self.arrive_job(job)?;
             }
-            let mut beats = std::mem::take(&mut self.beats);
-            beats.sort_unstable();
-            for worker in beats {
+            for worker in self.clock.take_heartbeats() {
                 self.heartbeat(worker);
             }
             if self.batch.is_empty() {
@@ -288,45 +255,37 @@ impl Simulation {
             self.flush_batch()?;
         }
         Err(SimulationError::Thrashing {
-            at: self.now,
+            at: self.clock.now(),
             rounds: ROUNDS_MAX,
         })
     }
 
-    fn handle_due(&mut self, due: Due) -> Result<(), SimulationError> {
-        match due {
-            Due::PhaseEnds { attempt, stamp } => self.phase_ends(attempt, stamp),
-            Due::Mark { attempt, stamp } if self.attempts.at(attempt).stamp == stamp => {
-                self.report_progress(attempt);
+    /// Handles an event that is due.
+    fn handle(&mut self, event: TimedEvent) -> Result<(), SimulationError> {
+        match event {
+            TimedEvent::PhaseEnds { place, stamp } => self.phase_ends(place, stamp),
+            TimedEvent::MarkReached { place, stamp } => {
+                if self.attempts.at(place).stamp == stamp {
+                    self.report_progress(place);
+                }
             }
-            Due::Mark { .. } => {}
-            Due::Arrives {
-                attempt,
-                generation,
-                order,
-            } => self.arrive(attempt, generation, order),
-            Due::Lost { worker } => {
+            TimedEvent::OrderArrives(order) => self.arrive(order),
+            TimedEvent::WorkerLost { worker } => {
                 // Attempts that end at this instant end before the loss.
                 self.flush_batch()?;
                 self.lose(worker);
             }
-            Due::Returns { machine } => self.join(machine),
-            Due::Wake if self.armed == Some(self.now) => {
-                self.armed = None;
-                self.batch.push(
-                    reports::Group::Timer,
-                    0,
-                    None,
-                    napreduce_engine::Event::Woken,
-                );
+            TimedEvent::MachineReturns { machine } => self.join(machine),
+            TimedEvent::WakeUp => {
+                if self.clock.take_wake_up() {
+                    self.batch.push(Group::Timer, 0, None, Event::Woken);
+                }
             }
-            Due::Wake => {}
-            Due::JobTaskEnds { number } => self.job_task_ends(number)?,
-            Due::Report {
-                attempt,
-                generation,
-            } => self.periodic_report(attempt, generation),
-            Due::Heartbeat { worker } => self.beats.push(worker),
+            TimedEvent::JobTaskEnds { number } => self.job_task_ends(number)?,
+            TimedEvent::ProgressReport { place, generation } => {
+                self.periodic_report(place, generation);
+            }
+            TimedEvent::Heartbeat { worker } => self.clock.heartbeat_now(worker),
         }
         Ok(())
     }
@@ -336,7 +295,7 @@ impl Simulation {
         if let Some(log) = &mut self.log {
             log.flush()?;
         }
-        let now = self.now;
+        let now = self.clock.now();
         let live: Vec<u32> = self
             .workers
             .iter()
@@ -377,7 +336,7 @@ impl Simulation {
         self.run.unfinished = self.run.unfinished_names.len() + waiting.len();
         self.run
             .never_submitted
-            .extend(self.triggered.keys().map(|name| name.to_string()));
+            .extend(self.submissions.untriggered());
         self.run.ended = now;
         self.run.tally = self.engine.view().tally();
         self.run.judged = self.engine.view().judged().clone();
@@ -394,28 +353,13 @@ impl Simulation {
 }
 
 /// Returns the kind of activity that an event counts as.
-fn activity_of(due: Due) -> Activity {
-    match due {
-        Due::Wake
-        | Due::Heartbeat { .. }
-        | Due::Report { .. }
-        | Due::Lost { .. }
-        | Due::Returns { .. } => Activity::Idle,
+fn activity_of(event: TimedEvent) -> Activity {
+    match event {
+        TimedEvent::WakeUp
+        | TimedEvent::Heartbeat { .. }
+        | TimedEvent::ProgressReport { .. }
+        | TimedEvent::WorkerLost { .. }
+        | TimedEvent::MachineReturns { .. } => Activity::Idle,
         _ => Activity::Other,
-    }
-}
-
-/// The order of simultaneous events.
-fn rank(due: Due) -> u8 {
-    match due {
-        Due::Mark { .. }
-        | Due::PhaseEnds { .. }
-        | Due::Arrives { .. }
-        | Due::JobTaskEnds { .. } => 0,
-        Due::Lost { .. } => 1,
-        Due::Returns { .. } => 2,
-        Due::Wake => 3,
-        Due::Report { .. } => 4,
-        Due::Heartbeat { .. } => 5,
     }
 }

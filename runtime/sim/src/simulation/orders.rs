@@ -4,7 +4,7 @@ use napreduce_engine::{AttemptId, Effect, Order, Record, Report, Start, TaskKind
 
 use super::Simulation;
 use super::attempts::{Phase, VirtualAttempt};
-use super::queue::{Due, OrderKind};
+use super::clock::{OrderKind, SentOrder, TimedEvent, next_multiple};
 use crate::run::SimulationError;
 
 impl Simulation {
@@ -34,8 +34,7 @@ impl Simulation {
                 }
             }
             Effect::WakeAt(time) => {
-                self.armed = Some(time);
-                self.queue.push(time, Due::Wake);
+                self.clock.wake_at(time);
             }
             Effect::JobEnded { job, outcome } => self.job_ended(job, &outcome)?,
             Effect::SubmitWanted { name } => self.submit_triggered(name)?,
@@ -50,7 +49,7 @@ impl Simulation {
 
     /// Launches a new attempt: takes a slot and sends the order.
     fn launch(&mut self, worker: u32, id: AttemptId, from: Start) {
-        let now = self.now;
+        let now = self.clock.now();
         let kind = id.task.kind;
         let index = id.task.index;
         let job = self.jobs.at_mut(id.task.job);
@@ -115,7 +114,7 @@ impl Simulation {
             return;
         };
         let attempt = self.attempts.at_mut(place);
-        attempt.charge(self.now, &mut self.run.slot_time);
+        attempt.charge(self.clock.now(), &mut self.run.slot_time);
         attempt.holds_slot = true;
         attempt.phase = Phase::ResumeOrdered;
         attempt.occupies_slot = true;
@@ -132,51 +131,48 @@ impl Simulation {
         self.send_to(worker, id, OrderKind::Kill);
     }
 
-    fn send_to(&mut self, worker: u32, id: AttemptId, order: OrderKind) {
+    fn send_to(&mut self, worker: u32, id: AttemptId, kind: OrderKind) {
         if let Some(place) = self.workers[worker as usize].find(id, &self.attempts) {
-            self.send(place, order);
+            self.send(place, kind);
         }
     }
 
     /// Sends an order: immediately, or in the reply to the worker's next heartbeat.
-    fn send(&mut self, place: u32, order: OrderKind) {
+    fn send(&mut self, place: u32, kind: OrderKind) {
         let attempt = self.attempts.at(place);
         let worker = attempt.worker;
-        let generation = attempt.generation;
+        let order = SentOrder {
+            place,
+            generation: attempt.generation,
+            kind,
+        };
         if self.is_in_contact(worker) {
-            self.dispatch_order(place, generation, order);
+            self.dispatch_order(order);
         } else {
-            self.workers[worker as usize]
-                .orders
-                .push((place, generation, order));
+            self.workers[worker as usize].orders.push(order);
             self.expect_heartbeat(worker, false);
         }
     }
 
     /// Puts an order in transit.
-    pub(super) fn dispatch_order(&mut self, place: u32, generation: u32, order: OrderKind) {
+    fn dispatch_order(&mut self, order: SentOrder) {
         let latency = self.settings.overheads.order_latency;
         if latency.0 == 0 {
-            self.arrive(place, generation, order);
+            self.arrive(order);
         } else {
-            self.queue.push(
-                self.now + latency,
-                Due::Arrives {
-                    attempt: place,
-                    generation,
-                    order,
-                },
-            );
+            self.clock
+                .schedule_after(latency, TimedEvent::OrderArrives(order));
         }
     }
 
     /// Applies an order to its attempt, if that still exists.
-    pub(super) fn arrive(&mut self, place: u32, generation: u32, order: OrderKind) {
+    pub(super) fn arrive(&mut self, order: SentOrder) {
+        let place = order.place;
         let attempt = self.attempts.at(place);
-        if attempt.generation != generation || attempt.phase == Phase::Gone {
+        if attempt.generation != order.generation || attempt.phase == Phase::Gone {
             return;
         }
-        match (order, attempt.phase) {
+        match (order.kind, attempt.phase) {
             (OrderKind::Launch, Phase::Ordered) => self.start(place),
             (OrderKind::Kill, _) => self.kill(place),
             (OrderKind::Suspend, Phase::Working | Phase::Fetching | Phase::Ended) => {
@@ -198,9 +194,10 @@ impl Simulation {
             return true;
         }
         let known = &mut self.workers[worker as usize];
-        let now = known.answered == Some(self.now) || self.now.0.is_multiple_of(period);
+        let now =
+            known.answered == Some(self.clock.now()) || self.clock.now().0.is_multiple_of(period);
         if now {
-            known.answered = Some(self.now);
+            known.answered = Some(self.clock.now());
         }
         now
     }
@@ -209,25 +206,22 @@ impl Simulation {
     pub(super) fn expect_heartbeat(&mut self, worker: u32, immediately: bool) {
         let period = self.settings.overheads.heartbeat;
         let known = &mut self.workers[worker as usize];
-        let this = self
-            .now
-            .0
-            .checked_next_multiple_of(period.0)
-            .unwrap_or(u64::MAX);
-        let answered_now = known.answered == Some(self.now);
+        let this = next_multiple(self.clock.now(), period);
+        let answered_now = known.answered == Some(self.clock.now());
         let next = if immediately {
-            self.now
-        } else if this == self.now.0 && answered_now {
-            self.now + period
+            self.clock.now()
+        } else if this == self.clock.now() && answered_now {
+            self.clock.now() + period
         } else {
-            napreduce_engine::Time(this)
+            this
         };
         if known.beat.is_none_or(|beat| next < beat) {
             known.beat = Some(next);
-            if next == self.now {
-                self.beats.push(worker);
+            if next == self.clock.now() {
+                self.clock.heartbeat_now(worker);
             } else {
-                self.queue.push(next, Due::Heartbeat { worker });
+                self.clock
+                    .schedule_at(next, TimedEvent::Heartbeat { worker });
             }
         }
     }
@@ -235,18 +229,18 @@ impl Simulation {
     /// Handles a heartbeat: delivers the worker's reports and dispatches its orders.
     pub(super) fn heartbeat(&mut self, worker: u32) {
         let known = &mut self.workers[worker as usize];
-        if !known.up || known.beat != Some(self.now) {
+        if !known.up || known.beat != Some(self.clock.now()) {
             return;
         }
         known.beat = None;
-        known.answered = Some(self.now);
+        known.answered = Some(self.clock.now());
         let reports = std::mem::take(&mut known.reports);
         let orders = std::mem::take(&mut known.orders);
         for (position, report) in (0..).zip(reports) {
             self.receive_report(worker, report, Some(position));
         }
-        for (place, generation, order) in orders {
-            self.dispatch_order(place, generation, order);
+        for order in orders {
+            self.dispatch_order(order);
         }
     }
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_engine::{Ratio, Report, TaskId, TaskKind, Time};
+use napreduce_engine::{Ratio, Report, TaskId, TaskKind};
 
 use super::Simulation;
 use super::attempts::Phase;
+use super::clock::{TimedEvent, next_multiple};
 use super::failures::factor_of;
-use super::queue::Due;
 use crate::settings::ProgressMark;
 
 /// The marks, by job name.
@@ -55,14 +55,10 @@ impl Simulation {
         }
         attempt.report_is_scheduled = true;
         let generation = attempt.generation;
-        let due = attempt.next_report(self.now);
-        let at = due.0.checked_next_multiple_of(period.0).unwrap_or(u64::MAX);
-        self.queue.push(
-            Time(at),
-            Due::Report {
-                attempt: place,
-                generation,
-            },
+        let due = attempt.next_report(self.clock.now());
+        self.clock.schedule_at(
+            next_multiple(due, period),
+            TimedEvent::ProgressReport { place, generation },
         );
     }
 
@@ -85,11 +81,11 @@ impl Simulation {
         if self.attempts.at(place).phase == Phase::Fetching {
             self.charge_slot_time(place);
         }
-        let now = self.now;
+        let now = self.clock.now();
         let attempt = self.attempts.at_mut(place);
         if matches!(attempt.phase, Phase::Working | Phase::Fetching) {
             attempt.reported = now;
-            let (bytes_done, bytes_total) = attempt.progress(self.now);
+            let (bytes_done, bytes_total) = attempt.progress(self.clock.now());
             let drawn = factor_of(self.settings.seed, attempt.id);
             let bytes_done = self.settings.progress.of(bytes_done, bytes_total, drawn);
             self.send_report(

@@ -164,7 +164,7 @@ impl Simulation {
         let Some(recorder) = &mut self.recorder else {
             return;
         };
-        let now = self.now;
+        let now = self.clock.now();
         let view = self.engine.view();
         match effect {
             Effect::Record(Record::JobAccepted(job)) if !self.jobs.at_mut(*job).is_master() => {
@@ -226,7 +226,7 @@ impl Simulation {
         };
         Some(Box::new(PreemptionAccount {
             what,
-            micros: self.now.since(began).0,
+            micros: self.clock.now().since(began).0,
             active_millis: active / 1_000,
             // Computed from the suspend and resume events.
             suspended_millis: 0,

@@ -166,7 +166,7 @@ impl Simulation {
             account,
         } = pending;
         if let Some(recorder) = &mut self.recorder {
-            recorder.on_report(self.now, attempt, &report, account);
+            recorder.on_report(self.clock.now(), attempt, &report, account);
         }
         let group = match (&heartbeat, &report) {
             (Some(_), _) => Group::Heartbeat,
@@ -210,7 +210,8 @@ impl Simulation {
             let mut commits = std::mem::take(&mut self.batch.commits);
             commits.sort_unstable_by_key(|(rank, ..)| *rank);
             let requests = self.batch.take_commits(&commits);
-            let just_before = Time(self.now.0.saturating_sub(1)).max(self.engine.view().now());
+            let just_before =
+                Time(self.clock.now().0.saturating_sub(1)).max(self.engine.view().now());
             let mut effects = self.engine_handles(just_before, &requests)?;
             let mut answered = 0;
             for effect in effects.drain(..) {
@@ -232,7 +233,7 @@ impl Simulation {
         }
         let events = self.batch.take();
         if !events.is_empty() {
-            let mut effects = self.engine_handles(self.now, &events)?;
+            let mut effects = self.engine_handles(self.clock.now(), &events)?;
             for effect in effects.drain(..) {
                 self.apply(effect)?;
             }
@@ -271,7 +272,7 @@ impl Simulation {
     ) -> Result<Vec<Effect>, SimulationError> {
         self.run.events += events.len() as u64;
         if let Some(log) = &mut self.log {
-            log.events(self.now, events)?;
+            log.events(self.clock.now(), events)?;
         }
         let effects = self.engine.handle_batch(at, events);
         if self.engine.view().tally().wakes_put_off > 0 {
@@ -280,7 +281,7 @@ impl Simulation {
                 _ => None,
             });
             return Err(SimulationError::Untimely {
-                at: self.now,
+                at: self.clock.now(),
                 message: warning.unwrap_or_default(),
             });
         }
@@ -302,7 +303,7 @@ impl Simulation {
             // A kill is in progress; it holds its slot until that is done.
             return;
         }
-        attempt.charge(self.now, &mut self.run.slot_time);
+        attempt.charge(self.clock.now(), &mut self.run.slot_time);
         attempt.holds_slot = false;
         let id = attempt.id;
         self.slot_freed(id);
@@ -311,7 +312,7 @@ impl Simulation {
     /// Accounts the work of an ended attempt and removes it.
     pub(super) fn end_attempt(&mut self, place: u32, report: &Report) {
         let attempt = self.attempts.at_mut(place);
-        attempt.charge(self.now, &mut self.run.slot_time);
+        attempt.charge(self.clock.now(), &mut self.run.slot_time);
         let id = attempt.id;
         let worker = attempt.worker;
         let executed = attempt.executed();
@@ -395,7 +396,7 @@ impl Simulation {
         if self.settings.record_allocation {
             self.run
                 .allocation
-                .change(self.now, id.task.job, id.task.kind, change);
+                .change(self.clock.now(), id.task.job, id.task.kind, change);
         }
     }
 }

@@ -4,8 +4,8 @@ use napreduce_engine::{Report, Span, TaskKind};
 
 use super::Simulation;
 use super::attempts::Phase;
+use super::clock::TimedEvent;
 use super::pace::Pace;
-use super::queue::Due;
 
 impl Simulation {
     /// Starts a phase with a fixed duration.
@@ -15,19 +15,14 @@ impl Simulation {
         if lasts.0 == 0 {
             self.phase_ends(place, stamp);
         } else {
-            self.queue.push(
-                self.now + lasts,
-                Due::PhaseEnds {
-                    attempt: place,
-                    stamp,
-                },
-            );
+            self.clock
+                .schedule_after(lasts, TimedEvent::PhaseEnds { place, stamp });
         }
     }
 
     /// Starts a phase that an event ends.
     pub(super) fn set_phase(&mut self, place: u32, phase: Phase) {
-        let now = self.now;
+        let now = self.clock.now();
         let attempt = self.attempts.at_mut(place);
         let worker = attempt.worker;
         let worked = attempt.phase == Phase::Working;
@@ -46,14 +41,14 @@ impl Simulation {
             let job = self.jobs.at_mut(attempt.id.task.job);
             let before = self.run.slot_time.waiting;
             attempt.fetch(
-                self.now,
+                self.clock.now(),
                 &job.history,
                 job.plan.maps.len() as u32,
                 &mut self.run.slot_time,
             );
             job.result.reduces_idle.0 += self.run.slot_time.waiting - before;
         } else {
-            attempt.charge(self.now, &mut self.run.slot_time);
+            attempt.charge(self.clock.now(), &mut self.run.slot_time);
         }
     }
 
@@ -130,7 +125,7 @@ impl Simulation {
     /// Starts the work of an attempt, or the fetching of map outputs.
     pub(super) fn begin_work(&mut self, place: u32) {
         self.charge_slot_time(place);
-        let now = self.now;
+        let now = self.clock.now();
         let attempt = self.attempts.at_mut(place);
         attempt.stamp = attempt.stamp.wrapping_add(1);
         attempt.phase_began = now;
@@ -170,7 +165,6 @@ impl Simulation {
 
     /// Schedules the end of an attempt's work or shuffle and its marks, at its current pace.
     pub(super) fn schedule_end(&mut self, place: u32) {
-        let now = self.now;
         let limited = self.settings.overheads.machine_bandwidth.is_some();
         let attempt = self.attempts.at(place);
         let stamp = attempt.stamp;
@@ -185,12 +179,9 @@ impl Simulation {
         } else {
             attempt.stops_at()
         };
-        self.queue.push(
-            now + pace.time_for(stops - done),
-            Due::PhaseEnds {
-                attempt: place,
-                stamp,
-            },
+        self.clock.schedule_after(
+            pace.time_for(stops - done),
+            TimedEvent::PhaseEnds { place, stamp },
         );
         if !self.marks.is_empty() {
             for at in self
@@ -198,12 +189,9 @@ impl Simulation {
                 .of(&self.jobs.at_mut(id.task.job).plan.name, id.task, total)
             {
                 if at > done || (at == done && done == 0) {
-                    self.queue.push(
-                        now + pace.time_for(at - done),
-                        Due::Mark {
-                            attempt: place,
-                            stamp,
-                        },
+                    self.clock.schedule_after(
+                        pace.time_for(at - done),
+                        TimedEvent::MarkReached { place, stamp },
                     );
                 }
             }
@@ -218,7 +206,7 @@ impl Simulation {
             return self.exit(place, Simulation::injected_failure());
         }
         debug_assert_eq!(attempt.done, attempt.total);
-        let now = self.now;
+        let now = self.clock.now();
         let job = self.jobs.at_mut(id.task.job);
         job.worked(now);
         let feeds_reduces = id.task.kind == TaskKind::Map && !job.plan.reduces.is_empty();
@@ -282,7 +270,7 @@ impl Simulation {
             .spare_memory
             .map_or(0, |spare| after.saturating_sub(before.max(spare.into())));
         let swapped = u64::try_from(swapped).unwrap_or(u64::MAX);
-        let now = self.now;
+        let now = self.clock.now();
         let attempt = self.attempts.at_mut(place);
         attempt.swapped = swapped;
         attempt.pages.suspended_since = Some(now);

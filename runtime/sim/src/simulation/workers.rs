@@ -3,7 +3,7 @@
 use napreduce_engine::{AttemptId, Slots, TaskKind, Time, WorkerId};
 
 use super::attempts::Attempts;
-use super::queue::OrderKind;
+use super::clock::SentOrder;
 use super::reports::PendingReport;
 use crate::slot_time;
 
@@ -26,8 +26,8 @@ pub(super) struct VirtualWorker {
     pub beat: Option<Time>,
     /// Reports for that heartbeat, in order.
     pub reports: Vec<PendingReport>,
-    /// Orders for that heartbeat, in order: place and generation of the attempt.
-    pub orders: Vec<(u32, u32, OrderKind)>,
+    /// Orders for that heartbeat, in order.
+    pub orders: Vec<SentOrder>,
 }
 
 impl VirtualWorker {
