@@ -65,8 +65,8 @@ impl Simulation {
             return;
         };
         let mut running: Vec<(u32, Resource, u64)> = Vec::new();
-        for position in 0..self.workers[worker as usize].attempts.len() {
-            let place = self.workers[worker as usize].attempts[position];
+        for position in 0..self.workers.at(worker).attempts.len() {
+            let place = self.workers.at(worker).attempts[position];
             if self.attempts.at(place).phase == Phase::Working {
                 // Its resource depends on its progress.
                 self.charge_slot_time(place);

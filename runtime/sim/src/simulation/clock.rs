@@ -142,7 +142,16 @@ impl Clock {
         self.buffer = due;
     }
 
-    /// Schedules a worker's heartbeat for this instant.
+    /// Schedules a worker's heartbeat.
+    pub fn schedule_heartbeat(&mut self, worker: u32, time: Time) {
+        if time == self.now {
+            self.heartbeat_now(worker);
+        } else {
+            self.schedule_at(time, TimedEvent::Heartbeat { worker });
+        }
+    }
+
+    /// Schedules a worker's heartbeat for this instant, after its events.
     pub fn heartbeat_now(&mut self, worker: u32) {
         self.heartbeats_now.push(worker);
     }

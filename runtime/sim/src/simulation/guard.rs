@@ -138,11 +138,10 @@ impl Simulation {
     }
 
     fn has_working_attempt(&self) -> bool {
-        let workers = self
-            .on_machine
-            .iter()
-            .map(|worker| &self.workers[*worker as usize]);
-        let mut places = workers.flat_map(|worker| &worker.attempts);
+        let mut places = self
+            .workers
+            .of_machines()
+            .flat_map(|worker| &worker.attempts);
         places.any(|place| self.attempts.at(*place).phase == Phase::Working)
     }
 
@@ -226,9 +225,9 @@ impl Simulation {
         let mut working = 0_u64;
         let mut waiting = 0_u64;
         let mut others = 0_u64;
-        let places = self.workers.iter().flat_map(|worker| &worker.attempts);
+        let places = self.workers.places();
         for attempt in places
-            .map(|place| self.attempts.at(*place))
+            .map(|place| self.attempts.at(place))
             .filter(|one| one.holds_slot)
         {
             match attempt.phase {

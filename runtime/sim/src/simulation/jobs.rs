@@ -9,8 +9,8 @@ use napreduce_engine::{
 
 use super::Simulation;
 use super::attempts::Phase;
+use super::batch::Group;
 use super::checkpoints::Checkpoint;
-use super::reports::Group;
 use crate::job::SimulatedJob;
 use crate::run::{Ending, JobResult, SimulationError};
 use crate::slot_time;
@@ -303,8 +303,8 @@ impl Simulation {
 
     pub(super) fn spec_of(&self, plan: &SimulatedJob, came: Time) -> JobSpec {
         let on = |machine: &u32| -> Option<WorkerId> {
-            let worker = *self.on_machine.get(*machine as usize)?;
-            Some(self.workers[worker as usize].id)
+            let worker = self.workers.on_machine(*machine)?;
+            Some(worker.id)
         };
         let map = |task: &crate::job::SimulatedMap| MapSpec {
             bytes: task.bytes,
@@ -340,10 +340,7 @@ impl Simulation {
     pub(super) fn task_done(&mut self, id: AttemptId) {
         let kind = id.task.kind;
         let index = id.task.index;
-        let executed = self
-            .finishing
-            .remove(&id)
-            .expect("the completing attempt reported in this batch");
+        let executed = self.batch.take_completed(id);
         let job = self.jobs.at_mut(id.task.job);
         assert!(
             mark(&mut job.done[slot_time::of(kind)], index, true),

@@ -207,15 +207,10 @@ impl Simulation {
     /// Ends the master of a job that has ended.
     pub(super) fn managed_ended(&mut self, master: JobId) {
         self.masters.uncount(master);
-        let managing = self
-            .workers
-            .iter()
-            .flat_map(|worker| &worker.attempts)
-            .copied()
-            .find(|place| {
-                let attempt = self.attempts.at(*place);
-                attempt.id.task.job == master && attempt.phase == Phase::Managing
-            });
+        let managing = self.workers.places().find(|place| {
+            let attempt = self.attempts.at(*place);
+            attempt.id.task.job == master && attempt.phase == Phase::Managing
+        });
         if let Some(place) = managing {
             self.master_ends(place);
         }

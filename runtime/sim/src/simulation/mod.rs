@@ -10,11 +10,13 @@
 
 mod attempts;
 mod bandwidth;
+mod batch;
 mod chains;
 mod checkpoints;
 mod clock;
 mod failures;
 mod guard;
+mod heartbeats;
 mod job_tasks;
 mod jobs;
 mod log;
@@ -29,15 +31,14 @@ mod submissions;
 mod work;
 mod workers;
 
-use std::collections::BTreeMap;
 use std::io::Write;
 
 use napreduce_engine::{
-    AttemptId, ClusterView, Engine, EngineSettings, Event, JobId, Scheduler, TaskKind, Time,
-    TimeLeft,
+    ClusterView, Engine, EngineSettings, Event, JobId, Scheduler, TaskKind, Time, TimeLeft,
 };
 
 use self::attempts::Attempts;
+use self::batch::{Batch, Group};
 use self::chains::ChainLengths;
 use self::clock::{Clock, TimedEvent};
 use self::guard::{Activity, Guard};
@@ -48,9 +49,8 @@ use self::masters::Masters;
 use self::progress::Marks;
 use self::recorder::Recorder;
 pub use self::recorder::Recording;
-use self::reports::{Batch, Group};
 use self::submissions::Submissions;
-use self::workers::VirtualWorker;
+use self::workers::Workers;
 use crate::run::{Run, SimulationError};
 use crate::settings::SimulationSettings;
 use crate::workload::Workload;
@@ -82,12 +82,8 @@ pub struct Simulation {
     jobs: Jobs,
     masters: Masters,
     job_tasks: JobTasks,
-    workers: Vec<VirtualWorker>,
-    /// The current or last worker on each machine.
-    on_machine: Vec<u32>,
+    workers: Workers,
     marks: Marks,
-    /// Attempts that reported completion in this batch, and their work.
-    finishing: BTreeMap<AttemptId, u64>,
     chain_lengths: ChainLengths,
     guard: Guard,
     log: Option<Log>,
@@ -119,10 +115,8 @@ impl Simulation {
             jobs: Jobs::default(),
             masters: Masters::default(),
             job_tasks: JobTasks::default(),
-            workers: Vec::new(),
-            on_machine: vec![0; settings.machines as usize],
+            workers: Workers::new(settings.machines),
             marks: Marks::new(&settings.marks),
-            finishing: BTreeMap::new(),
             chain_lengths: ChainLengths::default(),
             guard: Guard::new(&settings),
             log: None,
@@ -296,11 +290,7 @@ impl Simulation {
             log.flush()?;
         }
         let now = self.clock.now();
-        let live: Vec<u32> = self
-            .workers
-            .iter()
-            .flat_map(|worker| worker.attempts.clone())
-            .collect();
+        let live: Vec<u32> = self.workers.places().collect();
         for place in live {
             self.charge_slot_time(place);
             self.run.slot_time.unfinished += self.attempts.at(place).executed();

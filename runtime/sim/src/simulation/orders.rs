@@ -4,7 +4,8 @@ use napreduce_engine::{AttemptId, Effect, Order, Record, Report, Start, TaskKind
 
 use super::Simulation;
 use super::attempts::{Phase, VirtualAttempt};
-use super::clock::{OrderKind, SentOrder, TimedEvent, next_multiple};
+use super::clock::{OrderKind, SentOrder, TimedEvent};
+use super::workers::Workers;
 use crate::run::SimulationError;
 
 impl Simulation {
@@ -19,7 +20,7 @@ impl Simulation {
             Effect::Record(Record::OutputLost(task)) => self.output_lost(task),
             Effect::Record(_) => {}
             Effect::Send { worker, order } => {
-                let worker = worker.0 - 1;
+                let worker = Workers::position_of(worker);
                 match order {
                     Order::Launch { attempt, from, .. } => self.launch(worker, attempt, from),
                     Order::Commit { attempt } => self.commit(worker, attempt),
@@ -94,7 +95,7 @@ impl Simulation {
         if kind == TaskKind::Reduce {
             self.attempts.at_mut(place).place = self.jobs.at_mut(id.task.job).add_reduce(place);
         }
-        let known = &mut self.workers[worker as usize];
+        let known = self.workers.at_mut(worker);
         known.take_slot(kind);
         known.attempts.push(place);
         self.slot_taken(id);
@@ -103,14 +104,14 @@ impl Simulation {
 
     /// Grants an attempt's commit.
     fn commit(&mut self, worker: u32, id: AttemptId) {
-        if let Some(place) = self.workers[worker as usize].find(id, &self.attempts) {
+        if let Some(place) = self.workers.at(worker).find(id, &self.attempts) {
             self.attempt_commits(place);
         }
     }
 
     /// Resumes a suspended attempt: takes a slot and sends the order.
     fn send_resume(&mut self, worker: u32, id: AttemptId) {
-        let Some(place) = self.workers[worker as usize].find(id, &self.attempts) else {
+        let Some(place) = self.workers.at(worker).find(id, &self.attempts) else {
             return;
         };
         let attempt = self.attempts.at_mut(place);
@@ -118,7 +119,7 @@ impl Simulation {
         attempt.holds_slot = true;
         attempt.phase = Phase::ResumeOrdered;
         attempt.occupies_slot = true;
-        self.workers[worker as usize].take_slot(id.task.kind);
+        self.workers.at_mut(worker).take_slot(id.task.kind);
         self.slot_taken(id);
         self.send(place, OrderKind::Resume);
     }
@@ -132,7 +133,7 @@ impl Simulation {
     }
 
     fn send_to(&mut self, worker: u32, id: AttemptId, kind: OrderKind) {
-        if let Some(place) = self.workers[worker as usize].find(id, &self.attempts) {
+        if let Some(place) = self.workers.at(worker).find(id, &self.attempts) {
             self.send(place, kind);
         }
     }
@@ -149,13 +150,13 @@ impl Simulation {
         if self.is_in_contact(worker) {
             self.dispatch_order(order);
         } else {
-            self.workers[worker as usize].orders.push(order);
-            self.expect_heartbeat(worker, false);
+            self.workers.at_mut(worker).orders.push(order);
+            self.expect_heartbeat(worker);
         }
     }
 
     /// Puts an order in transit.
-    fn dispatch_order(&mut self, order: SentOrder) {
+    pub(super) fn dispatch_order(&mut self, order: SentOrder) {
         let latency = self.settings.overheads.order_latency;
         if latency.0 == 0 {
             self.arrive(order);
@@ -186,62 +187,11 @@ impl Simulation {
         }
     }
 
-    /// Whether the worker is in contact with the coordinator at this instant, so that an order reaches it
-    /// immediately.
+    /// Whether an order reaches the worker immediately.
     fn is_in_contact(&mut self, worker: u32) -> bool {
-        let period = self.settings.overheads.heartbeat.0;
-        if period == 0 {
-            return true;
-        }
-        let known = &mut self.workers[worker as usize];
-        let now =
-            known.answered == Some(self.clock.now()) || self.clock.now().0.is_multiple_of(period);
-        if now {
-            known.answered = Some(self.clock.now());
-        }
-        now
-    }
-
-    /// Schedules a heartbeat of the worker: the next regular one, or immediately.
-    pub(super) fn expect_heartbeat(&mut self, worker: u32, immediately: bool) {
         let period = self.settings.overheads.heartbeat;
-        let known = &mut self.workers[worker as usize];
-        let this = next_multiple(self.clock.now(), period);
-        let answered_now = known.answered == Some(self.clock.now());
-        let next = if immediately {
-            self.clock.now()
-        } else if this == self.clock.now() && answered_now {
-            self.clock.now() + period
-        } else {
-            this
-        };
-        if known.beat.is_none_or(|beat| next < beat) {
-            known.beat = Some(next);
-            if next == self.clock.now() {
-                self.clock.heartbeat_now(worker);
-            } else {
-                self.clock
-                    .schedule_at(next, TimedEvent::Heartbeat { worker });
-            }
-        }
-    }
-
-    /// Handles a heartbeat: delivers the worker's reports and dispatches its orders.
-    pub(super) fn heartbeat(&mut self, worker: u32) {
-        let known = &mut self.workers[worker as usize];
-        if !known.up || known.beat != Some(self.clock.now()) {
-            return;
-        }
-        known.beat = None;
-        known.answered = Some(self.clock.now());
-        let reports = std::mem::take(&mut known.reports);
-        let orders = std::mem::take(&mut known.orders);
-        for (position, report) in (0..).zip(reports) {
-            self.receive_report(worker, report, Some(position));
-        }
-        for order in orders {
-            self.dispatch_order(order);
-        }
+        let now = self.clock.now();
+        period.0 == 0 || self.workers.at_mut(worker).make_contact(now, period)
     }
 
     /// The report of an attempt that fails at random.

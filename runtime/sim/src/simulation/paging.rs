@@ -14,14 +14,16 @@ impl Simulation {
             return Span(0);
         };
         let attempt = self.attempts.at(place);
-        let worker = attempt.worker as usize;
+        let worker = attempt.worker;
         let paged_in = attempt.pages.paged_out;
         let own = self
             .jobs
             .at_mut(self.attempts.at(place).id.task.job)
             .plan
             .memory;
-        let others: Vec<u32> = self.workers[worker]
+        let others: Vec<u32> = self
+            .workers
+            .at(worker)
             .attempts
             .iter()
             .copied()

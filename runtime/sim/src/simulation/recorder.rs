@@ -20,6 +20,7 @@ use napreduce_protocol::{
 
 use super::Simulation;
 use super::jobs::RunningJob;
+use super::workers::Workers;
 use crate::job::SimulatedJob;
 use crate::run::SimulationError;
 
@@ -180,8 +181,9 @@ impl Simulation {
                     }
                     _ => None,
                 };
-                let name = |WorkerId(number): WorkerId| {
-                    format!("machine-{}", self.workers[number as usize - 1].machine + 1)
+                let name = |worker: WorkerId| {
+                    let worker = self.workers.at(Workers::position_of(worker));
+                    format!("machine-{}", worker.machine + 1)
                 };
                 recorder.on_record(now, record, worker.map(|worker| (worker, name(worker))));
             }

@@ -1,10 +1,10 @@
-//! Reports of workers, and the order of simultaneous events: completions and confirmations, failures,
-//! arrivals, timers, heartbeats; within a group by worker, job, task and attempt.
+//! Reports of workers: how they reach the coordinator, and what it does with them.
 
-use napreduce_engine::{AttemptId, AttemptState, Effect, Event, Order, Report, Time, WorkerId};
+use napreduce_engine::{AttemptId, AttemptState, Effect, Event, Order, Report, Time};
 use napreduce_protocol::PreemptionAccount;
 
 use super::Simulation;
+use super::batch::{CommitRequest, Group};
 use super::checkpoints::Checkpoint;
 use crate::run::SimulationError;
 
@@ -16,116 +16,6 @@ pub(super) struct PendingReport {
     pub report: Report,
     /// The worker's preemption account, if the run is recorded.
     pub account: Option<Box<PreemptionAccount>>,
-}
-
-/// The groups of simultaneous events, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Group {
-    Report,
-    Failure,
-    Joined,
-    Arrival,
-    Timer,
-    Heartbeat,
-}
-
-/// The sort key of an event within its instant.
-type Rank = (Group, u32, Option<AttemptId>, u64);
-
-/// The events of one instant that form one batch.
-#[derive(Debug, Default)]
-pub(super) struct Batch {
-    events: Vec<Event>,
-    /// Rank and position of each event.
-    ranks: Vec<(Rank, usize)>,
-    /// Commit requests: rank, worker, attempt and place.
-    commits: Vec<(Rank, WorkerId, AttemptId, u32)>,
-    pushed: u64,
-}
-
-impl Batch {
-    pub fn push(&mut self, group: Group, worker: u32, attempt: Option<AttemptId>, event: Event) {
-        self.pushed += 1;
-        self.push_ranked((group, worker, attempt, self.pushed), event);
-    }
-
-    fn push_ranked(&mut self, rank: Rank, event: Event) {
-        self.ranks.push((rank, self.events.len()));
-        self.events.push(event);
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.commits.is_empty()
-    }
-
-    /// Removes and returns the commit requests together with the earlier reports of their attempts: a
-    /// heartbeat may carry both, and so does a task without work.
-    fn take_commits(&mut self, commits: &[(Rank, WorkerId, AttemptId, u32)]) -> Vec<Event> {
-        let mut requesters: Vec<(AttemptId, Rank)> =
-            commits.iter().map(|one| (one.2, one.0)).collect();
-        requesters.sort_unstable();
-        let before = |rank: &Rank, event: &Event| match event {
-            Event::Reported { attempt, .. } => requesters
-                .binary_search_by_key(attempt, |(requester, _)| *requester)
-                .is_ok_and(|position| *rank < requesters[position].1),
-            _ => false,
-        };
-        let mut requests: Vec<(Rank, Event)> = Vec::with_capacity(commits.len());
-        let ranked = std::mem::take(&mut self.ranks).into_iter();
-        for ((rank, _), event) in ranked.zip(std::mem::take(&mut self.events)) {
-            if before(&rank, &event) {
-                requests.push((rank, event));
-            } else {
-                self.push_ranked(rank, event);
-            }
-        }
-        requests.extend(commits.iter().map(|&(rank, worker, attempt, _)| {
-            (
-                rank,
-                Event::Reported {
-                    worker,
-                    attempt,
-                    report: Report::CommitRequested,
-                },
-            )
-        }));
-        requests.sort_unstable_by_key(|(rank, _)| *rank);
-        requests.into_iter().map(|(_, event)| event).collect()
-    }
-
-    /// Removes and returns all events in order.
-    fn take(&mut self) -> Vec<Event> {
-        let events = std::mem::take(&mut self.events);
-        if self.ranks.is_sorted() {
-            self.ranks.clear();
-            return events;
-        }
-        self.ranks.sort_unstable();
-        let mut events: Vec<Option<Event>> = events.into_iter().map(Some).collect();
-        self.ranks
-            .drain(..)
-            .filter_map(|(_, position)| events[position].take())
-            .collect()
-    }
-
-    /// Recycles the buffer that `take` returned.
-    fn recycle(&mut self, mut events: Vec<Event>) {
-        if self.events.is_empty() {
-            events.clear();
-            self.events = events;
-        }
-    }
-}
-
-/// Finds an element in a list that is searched roughly in order: starts behind the previous match.
-fn find_from<'a, T>(list: &'a [T], next: &mut usize, wanted: impl Fn(&T) -> bool) -> Option<&'a T> {
-    let (before, behind) = list.split_at((*next).min(list.len()));
-    let position = match behind.iter().position(&wanted) {
-        Some(position) => before.len() + position,
-        None => before.iter().position(&wanted)?,
-    };
-    *next = position + 1;
-    list.get(position)
 }
 
 impl Simulation {
@@ -147,8 +37,12 @@ impl Simulation {
                 pending.report,
                 Report::Done { .. } | Report::CommitRequested | Report::Failed { .. }
             );
-            self.workers[worker as usize].reports.push(pending);
-            self.expect_heartbeat(worker, ends && self.settings.overheads.out_of_band);
+            self.workers.at_mut(worker).reports.push(pending);
+            if ends && self.settings.overheads.out_of_band {
+                self.expect_heartbeat_now(worker);
+            } else {
+                self.expect_heartbeat(worker);
+            }
         }
     }
 
@@ -177,10 +71,13 @@ impl Simulation {
         let by_attempt = heartbeat.is_none().then_some(attempt);
         match report {
             Report::CommitRequested => {
-                self.batch.pushed += 1;
-                let rank = (group, worker, by_attempt, self.batch.pushed);
-                let id = self.workers[worker as usize].id;
-                self.batch.commits.push((rank, id, attempt, place));
+                let rank = self.batch.next_rank(group, worker, by_attempt);
+                self.batch.push_commit_request(CommitRequest {
+                    rank,
+                    worker: self.workers.at(worker).id,
+                    attempt,
+                    place,
+                });
                 return;
             }
             Report::Suspended => self.release_slot(place),
@@ -189,7 +86,7 @@ impl Simulation {
             }
             _ => {}
         }
-        let id = self.workers[worker as usize].id;
+        let id = self.workers.at(worker).id;
         self.batch.push(
             group,
             worker,
@@ -202,36 +99,10 @@ impl Simulation {
         );
     }
 
-    /// Passes the batch to the engine, commit requests first. Requesting and granting a commit takes no time,
-    /// so a task that ends now has ended before the other events of this instant. The engine receives the requests
-    /// just before this instant: a policy or a grace that is due now decides when it knows which tasks have ended.
+    /// Passes the batch to the engine, requests to commit first.
     pub(super) fn flush_batch(&mut self) -> Result<(), SimulationError> {
-        if !self.batch.commits.is_empty() {
-            let mut commits = std::mem::take(&mut self.batch.commits);
-            commits.sort_unstable_by_key(|(rank, ..)| *rank);
-            let requests = self.batch.take_commits(&commits);
-            let just_before =
-                Time(self.clock.now().0.saturating_sub(1)).max(self.engine.view().now());
-            let mut effects = self.engine_handles(just_before, &requests)?;
-            let mut answered = 0;
-            for effect in effects.drain(..) {
-                let granted = match effect {
-                    Effect::Send {
-                        order: Order::Commit { attempt },
-                        ..
-                    } => find_from(&commits, &mut answered, |(_, _, requester, _)| {
-                        *requester == attempt
-                    }),
-                    _ => None,
-                };
-                match granted {
-                    Some(&(rank, worker, _, place)) => self.committed(rank, worker, place),
-                    None => self.apply(effect)?,
-                }
-            }
-            self.engine.reuse(effects);
-        }
-        let events = self.batch.take();
+        self.grant_commits()?;
+        let events = self.batch.take_events();
         if !events.is_empty() {
             let mut effects = self.engine_handles(self.clock.now(), &events)?;
             for effect in effects.drain(..) {
@@ -239,32 +110,57 @@ impl Simulation {
             }
             self.engine.reuse(effects);
         }
-        self.batch.recycle(events);
-        // Attempts that have just committed are reported in the next batch of this instant.
-        if self.batch.is_empty() {
-            self.finishing.clear();
-        }
+        self.batch.end(events);
         Ok(())
     }
 
-    /// Records that an attempt whose commit was granted immediately has committed.
-    fn committed(&mut self, rank: Rank, worker: WorkerId, place: u32) {
-        let attempt = self.attempts.at(place).id;
+    /// Passes the requests to commit to the engine. Requesting and granting a commit takes no time, so a task
+    /// that ends now has ended before the other events of this instant. The engine receives the requests just
+    /// before this instant: a policy or a grace that is due now decides when it knows which tasks have ended.
+    fn grant_commits(&mut self) -> Result<(), SimulationError> {
+        let mut requests = self.batch.take_commit_requests();
+        if requests.is_empty() {
+            return Ok(());
+        }
+        let events = self.batch.take_events_of(&requests);
+        let before = Time(self.clock.now().0.saturating_sub(1));
+        let just_before = before.max(self.engine.view().now());
+        let mut effects = self.engine_handles(just_before, &events)?;
+        for effect in effects.drain(..) {
+            let granted = match effect {
+                Effect::Send {
+                    order: Order::Commit { attempt },
+                    ..
+                } => requests.find(attempt),
+                _ => None,
+            };
+            match granted {
+                Some(request) => self.commit_now(request),
+                None => self.apply(effect)?,
+            }
+        }
+        self.engine.reuse(effects);
+        Ok(())
+    }
+
+    /// Commits an attempt whose request was granted immediately.
+    fn commit_now(&mut self, request: CommitRequest) {
         let report = Report::Done {
             output_bytes: 0,
             output_digest: None,
         };
-        self.end_attempt(place, &report);
+        self.end_attempt(request.place, &report);
         self.batch.push_ranked(
-            rank,
+            request.rank,
             Event::Reported {
-                worker,
-                attempt,
+                worker: request.worker,
+                attempt: request.attempt,
                 report,
             },
         );
     }
 
+    /// Passes events to the engine; returns their effects.
     fn engine_handles(
         &mut self,
         at: Time,
@@ -328,7 +224,7 @@ impl Simulation {
         let mut lost = executed;
         match report {
             Report::Done { .. } => {
-                self.finishing.insert(id, executed);
+                self.batch.complete(id, executed);
             }
             Report::Checkpointed => {
                 lost = executed.min(self.settings.overheads.checkpoint_loss.0);
@@ -375,7 +271,7 @@ impl Simulation {
         if let Some(moved) = moved {
             self.attempts.at_mut(moved).place = position;
         }
-        self.workers[worker as usize].remove(place);
+        self.workers.at_mut(worker).remove(place);
         self.attempts.remove(place);
     }
 

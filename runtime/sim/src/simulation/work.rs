@@ -89,7 +89,7 @@ impl Simulation {
         let attempt = self.attempts.at(place);
         let mut lasts = overheads.launch;
         if attempt.kind() == TaskKind::Map {
-            let machine = self.workers[attempt.worker as usize].machine;
+            let machine = self.workers.at(attempt.worker).machine;
             let task = attempt.id.task;
             let preferred = &self.jobs.at_mut(task.job).plan.maps[task.index as usize].preferred;
             let placed = !preferred.is_empty();
@@ -251,7 +251,9 @@ impl Simulation {
     pub(super) fn free_machine_slot(&mut self, place: u32) {
         let attempt = self.attempts.at_mut(place);
         if std::mem::take(&mut attempt.occupies_slot) {
-            self.workers[attempt.worker as usize].free_slot(attempt.id.task.kind);
+            self.workers
+                .at_mut(attempt.worker)
+                .free_slot(attempt.id.task.kind);
         }
     }
 
@@ -260,16 +262,14 @@ impl Simulation {
         let overheads = self.settings.overheads;
         let attempt = self.attempts.at(place);
         let id = attempt.id;
-        let worker = attempt.worker as usize;
+        let worker = attempt.worker;
         let job = self.jobs.at_mut(id.task.job);
         job.result.preemptions.suspend += 1;
-        let before = self.workers[worker].suspended_memory;
-        let after = before + u128::from(job.plan.memory);
-        self.workers[worker].suspended_memory = after;
-        let swapped = overheads
-            .spare_memory
-            .map_or(0, |spare| after.saturating_sub(before.max(spare.into())));
-        let swapped = u64::try_from(swapped).unwrap_or(u64::MAX);
+        let memory = job.plan.memory;
+        let swapped = self
+            .workers
+            .at_mut(worker)
+            .suspend(memory, overheads.spare_memory);
         let now = self.clock.now();
         let attempt = self.attempts.at_mut(place);
         attempt.swapped = swapped;
@@ -290,10 +290,10 @@ impl Simulation {
         self.charge_slot_time(place);
         let attempt = self.attempts.at(place);
         let swapped = attempt.swapped;
-        let worker = attempt.worker as usize;
+        let worker = attempt.worker;
         let job = attempt.id.task.job;
         let memory = self.jobs.at_mut(job).plan.memory;
-        self.workers[worker].suspended_memory -= u128::from(memory);
+        self.workers.at_mut(worker).end_suspension(memory);
         let lasts = self.settings.overheads.resume.of(swapped) + self.page_for(place);
         self.start_phase(place, Phase::Resuming, lasts);
     }
@@ -310,10 +310,10 @@ impl Simulation {
         self.charge_slot_time(place);
         let attempt = self.attempts.at(place);
         let swapped = attempt.swapped;
-        let worker = attempt.worker as usize;
+        let worker = attempt.worker;
         let job = attempt.id.task.job;
         let memory = self.jobs.at_mut(job).plan.memory;
-        self.workers[worker].suspended_memory -= u128::from(memory);
+        self.workers.at_mut(worker).end_suspension(memory);
         let overheads = self.settings.overheads;
         let saved = self.checkpoint_bytes(place);
         let lasts = overheads.resume.of(swapped) + overheads.checkpoint_write.of(saved);
@@ -324,7 +324,7 @@ impl Simulation {
         self.charge_slot_time(place);
         let attempt = self.attempts.at(place);
         let phase = attempt.phase;
-        let worker = attempt.worker as usize;
+        let worker = attempt.worker;
         let job = attempt.id.task.job;
         if phase == Phase::Cleaning {
             return;
@@ -334,7 +334,7 @@ impl Simulation {
             Phase::Suspending | Phase::Suspended | Phase::ResumeOrdered
         ) {
             let memory = self.jobs.at_mut(job).plan.memory;
-            self.workers[worker].suspended_memory -= u128::from(memory);
+            self.workers.at_mut(worker).end_suspension(memory);
         }
         self.start_phase(place, Phase::Cleaning, self.settings.overheads.kill);
     }
