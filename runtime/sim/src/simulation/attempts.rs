@@ -34,6 +34,13 @@ pub(super) enum Phase {
     Gone,
 }
 
+/// The number of maps with an available output, from a time on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MapsDone {
+    pub since: Time,
+    pub count: u32,
+}
+
 /// An attempt on a virtual worker.
 #[derive(Debug)]
 pub(super) struct VirtualAttempt {
@@ -80,8 +87,8 @@ pub(super) struct VirtualAttempt {
     /// Whether its process occupies a slot of the machine.
     pub occupies_slot: bool,
     pub commit_requested: bool,
-    /// Its position in its job's list of live reduces.
-    pub place: u32,
+    /// The position of a reduce in its job's list of live reduces.
+    pub reduce_position: u32,
 }
 
 impl VirtualAttempt {
@@ -125,7 +132,7 @@ impl VirtualAttempt {
             restores,
             occupies_slot: true,
             commit_requested: false,
-            place: 0,
+            reduce_position: 0,
         }
     }
 }
@@ -143,6 +150,11 @@ impl VirtualAttempt {
     /// Returns the work done by this attempt.
     pub fn executed(&self) -> u64 {
         self.done - self.done_before
+    }
+
+    /// Whether it still needs map outputs for its work.
+    pub fn is_in_shuffle(&self) -> bool {
+        self.done < self.shuffle
     }
 
     /// Returns the work at which it ends or fails.
@@ -178,20 +190,13 @@ impl VirtualAttempt {
         *account += span;
     }
 
-    /// Updates the work of a fetching reduce. `history` has the times at which the number of finished maps
-    /// changed, and the new number.
-    pub fn fetch(
-        &mut self,
-        now: Time,
-        history: &[(Time, u32)],
-        maps: u32,
-        slot_time: &mut SlotTime,
-    ) {
+    /// Updates the work of a fetching reduce.
+    pub fn fetch(&mut self, now: Time, history: &[MapsDone], maps: u32, slot_time: &mut SlotTime) {
         let before = self.done;
         let began = self.since;
-        while let Some(&(time, finished)) = history.get(self.history_position) {
-            self.fetch_until(time, maps);
-            self.maps_seen = finished;
+        while let Some(change) = history.get(self.history_position) {
+            self.fetch_until(change.since, maps);
+            self.maps_seen = change.count;
             self.history_position += 1;
         }
         self.fetch_until(now, maps);

@@ -10,60 +10,91 @@ use super::Simulation;
 use crate::job::{Followers, SimulatedJob};
 use crate::run::{Ending, JobResult, SimulationError};
 
-/// Number and total duration of successful jobs in chains, by class.
+/// The lengths of successful jobs in chains, by class.
 #[derive(Debug, Default)]
-pub(super) struct ChainLengths(BTreeMap<Arc<str>, (u64, u64)>);
+pub(super) struct ChainLengths {
+    of_class: BTreeMap<Arc<str>, Lengths>,
+}
+
+/// The number and total duration of jobs.
+#[derive(Debug, Default)]
+struct Lengths {
+    jobs: u64,
+    total: Span,
+}
 
 impl ChainLengths {
-    fn of(&self, job: &SimulatedJob) -> Option<Span> {
-        self.0
-            .get(&job.class)
-            .map(|(jobs, total)| Span(total / (*jobs).max(1)))
+    /// Returns the mean length of earlier jobs of the same class.
+    fn mean_for(&self, job: &SimulatedJob) -> Option<Span> {
+        let lengths = self.of_class.get(&job.class)?;
+        Some(Span(lengths.total.0 / lengths.jobs.max(1)))
     }
 
-    /// Assigns a job its part of the chain's deadline.
-    pub fn divide(&self, job: &mut SimulatedJob) {
+    /// Adds the length of a successful job.
+    fn add(&mut self, class: Arc<str>, length: Span) {
+        let lengths = self.of_class.entry(class).or_default();
+        lengths.jobs += 1;
+        lengths.total = Span(lengths.total.0.saturating_add(length.0));
+    }
+
+    /// Sets the deadline of a job with followers: its part of the chain's deadline.
+    pub fn set_deadline(&self, job: &mut SimulatedJob) {
         let Some(followers) = &job.followed_by else {
             return;
         };
-        let later: Vec<Option<Span>> = followers.jobs.iter().map(|later| self.of(later)).collect();
+        let own = self.mean_for(job);
+        let mut later: Vec<Option<Span>> = Vec::with_capacity(followers.jobs.len());
+        for follower in &followers.jobs {
+            later.push(self.mean_for(follower));
+        }
         job.deadline = followers
             .deadline
-            .map(|left| chain_share(left, self.of(job), &later));
+            .map(|deadline| chain_share(deadline, own, &later));
     }
+}
+
+/// Returns the first of the followers, followed by the others, in what is left of the chain's deadline after
+/// a job of length `ended`.
+fn next_of_chain(followers: Followers, ended: Span) -> Option<SimulatedJob> {
+    let mut jobs = followers.jobs;
+    let mut next = jobs.pop_front()?;
+    let deadline = followers
+        .deadline
+        .map(|deadline| Span(deadline.0.saturating_sub(ended.0)));
+    next.deadline = deadline;
+    next.is_chained = true;
+    next.followed_by = if jobs.is_empty() {
+        None
+    } else {
+        Some(Box::new(Followers { jobs, deadline }))
+    };
+    Some(next)
 }
 
 impl Simulation {
     /// Submits the next job of a chain after one ended, or drops the rest of the chain.
-    pub(super) fn follow(
+    pub(super) fn submit_follower(
         &mut self,
         mut ended: SimulatedJob,
         result: &JobResult,
     ) -> Result<(), SimulationError> {
+        let has_succeeded = result.ending == Ending::Succeeded;
         let followers = ended.followed_by.take();
-        if ended.is_chained && result.ending == Ending::Succeeded {
-            let (jobs, total) = self.chain_lengths.0.entry(ended.class).or_default();
-            (*jobs, *total) = (*jobs + 1, total.saturating_add(result.sojourn().0));
+        if ended.is_chained && has_succeeded {
+            self.chain_lengths.add(ended.class, result.sojourn());
         }
-        let Some(Followers { mut jobs, deadline }) = followers.map(|rest| *rest) else {
+        let Some(followers) = followers else {
             return Ok(());
         };
-        if result.ending != Ending::Succeeded {
-            let never = jobs.iter().map(|job| job.name.to_string());
-            self.run.never_submitted.extend(never);
+        if !has_succeeded {
+            let names = followers.jobs.iter().map(|job| job.name.to_string());
+            self.run.never_submitted.extend(names);
             return Ok(());
         }
-        let Some(mut next) = jobs.pop_front() else {
+        let Some(mut next) = next_of_chain(*followers, result.sojourn()) else {
             return Ok(());
         };
-        let left = deadline.map(|deadline| Span(deadline.0.saturating_sub(result.sojourn().0)));
-        (next.submit, next.deadline, next.is_chained) = (self.clock.now(), left, true);
-        next.followed_by = (!jobs.is_empty()).then(|| {
-            Box::new(Followers {
-                jobs,
-                deadline: left,
-            })
-        });
+        next.submit = self.clock.now();
         self.arrive_job(next)
     }
 }

@@ -10,64 +10,89 @@ use super::Simulation;
 use super::clock::{TimedEvent, next_multiple};
 use crate::job::SimulatedJob;
 use crate::run::{JobResult, SimulationError};
+use crate::settings::Overheads;
 
-/// Jobs in setup or cleanup.
+/// A setup or cleanup task.
+#[derive(Debug)]
+pub(super) enum JobTask {
+    /// Precedes the job, which arrived at `came`.
+    Setup { job: SimulatedJob, came: Time },
+    /// Follows the job, which ends with it.
+    Cleanup { result: JobResult },
+}
+
+impl JobTask {
+    /// Returns the arrival time of the job.
+    fn came(&self) -> Time {
+        match self {
+            JobTask::Setup { came, .. } => *came,
+            JobTask::Cleanup { result } => result.submitted,
+        }
+    }
+}
+
+/// The running setup and cleanup tasks, by number.
 #[derive(Debug, Default)]
 pub(super) struct JobTasks {
-    set_up: BTreeMap<u64, (SimulatedJob, Time)>,
-    clean_up: BTreeMap<u64, JobResult>,
+    running: BTreeMap<u64, JobTask>,
+    /// The number of the last one.
     last: u64,
 }
 
 impl JobTasks {
     pub fn is_empty(&self) -> bool {
-        self.set_up.is_empty() && self.clean_up.is_empty()
+        self.running.is_empty()
     }
 
     /// Returns the arrival times of these jobs.
-    pub fn since(&self) -> impl Iterator<Item = Time> + '_ {
-        let came = self.set_up.values().map(|(_, came)| *came);
-        came.chain(self.clean_up.values().map(|result| result.submitted))
+    pub fn arrival_times(&self) -> impl Iterator<Item = Time> + '_ {
+        self.running.values().map(JobTask::came)
+    }
+
+    /// Adds a task; returns its number.
+    fn start(&mut self, task: JobTask) -> u64 {
+        self.last += 1;
+        self.running.insert(self.last, task);
+        self.last
+    }
+
+    /// Removes and returns a task.
+    fn end(&mut self, number: u64) -> Option<JobTask> {
+        self.running.remove(&number)
     }
 }
 
+/// Returns when the coordinator hears of the end of a task that a job needs now.
+fn end_of_task(now: Time, overheads: &Overheads) -> Time {
+    let ordered = next_heartbeat(now, overheads);
+    let ended = ordered + overheads.order_latency + overheads.launch;
+    next_heartbeat(ended, overheads)
+}
+
+/// Returns the time of the next heartbeat: `time` if workers report immediately.
+fn next_heartbeat(time: Time, overheads: &Overheads) -> Time {
+    if overheads.heartbeat == Span(0) {
+        return time;
+    }
+    next_multiple(time, overheads.heartbeat)
+}
+
 impl Simulation {
-    /// Runs the setup task of a job before the job.
-    pub(super) fn set_up(&mut self, plan: SimulatedJob) {
-        let number = self.job_task();
-        self.job_tasks
-            .set_up
-            .insert(number, (plan, self.clock.now()));
+    /// Starts a setup or cleanup task.
+    pub(super) fn start_job_task(&mut self, task: JobTask) {
+        let number = self.job_tasks.start(task);
+        let end = end_of_task(self.clock.now(), &self.settings.overheads);
+        self.clock
+            .schedule_at(end, TimedEvent::JobTaskEnds { number });
     }
 
-    /// Runs the cleanup task of a job; the job ends with it.
-    pub(super) fn clean_up(&mut self, result: JobResult) {
-        let number = self.job_task();
-        self.job_tasks.clean_up.insert(number, result);
-    }
-
+    /// Handles the end of a setup or cleanup task.
     pub(super) fn job_task_ends(&mut self, number: u64) -> Result<(), SimulationError> {
-        if let Some((plan, came)) = self.job_tasks.set_up.remove(&number) {
-            return self.dispatch(plan, came);
-        }
-        if let Some(result) = self.job_tasks.clean_up.remove(&number) {
-            self.finish_job(result);
+        match self.job_tasks.end(number) {
+            Some(JobTask::Setup { job, came }) => self.dispatch(job, came)?,
+            Some(JobTask::Cleanup { result }) => self.finish_job(result),
+            None => {}
         }
         Ok(())
-    }
-
-    /// Starts a setup or cleanup task.
-    fn job_task(&mut self) -> u64 {
-        self.job_tasks.last += 1;
-        let number = self.job_tasks.last;
-        let overheads = self.settings.overheads;
-        let beat = |time: Time| match overheads.heartbeat {
-            Span(0) => time,
-            period => next_multiple(time, period),
-        };
-        let heard = beat(beat(self.clock.now()) + overheads.order_latency + overheads.launch);
-        self.clock
-            .schedule_at(heard, TimedEvent::JobTaskEnds { number });
-        number
     }
 }

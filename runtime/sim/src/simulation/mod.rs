@@ -28,6 +28,7 @@ mod progress;
 mod recorder;
 mod reports;
 mod submissions;
+mod task_set;
 mod work;
 mod workers;
 
@@ -232,7 +233,7 @@ impl Simulation {
         for _ in 0..ROUNDS_MAX {
             let mut due = self.clock.take_due();
             for event in due.drain(..) {
-                activity = activity.max(activity_of(event));
+                activity = activity.max(Activity::of(event));
                 self.handle(event)?;
             }
             self.clock.recycle(due);
@@ -298,19 +299,15 @@ impl Simulation {
         let mut sojourns = 0;
         let waiting: Vec<Time> = self
             .masters
-            .waiting_since()
-            .chain(self.job_tasks.since())
+            .arrival_times()
+            .chain(self.job_tasks.arrival_times())
             .collect();
         for submitted in &waiting {
             sojourns += u128::from(now.since(*submitted).0);
         }
-        for job in self.jobs.iter().filter(|job| !job.is_master()) {
+        for job in self.jobs.without_masters() {
             sojourns += u128::from(now.since(job.result.submitted).0);
-            self.run.slot_time.unfinished += job
-                .checkpoints
-                .values()
-                .map(|checkpoint| checkpoint.done)
-                .sum::<u64>();
+            self.run.slot_time.unfinished += job.work_in_checkpoints();
         }
         for kind in TaskKind::ALL {
             let held = self.run.slot_time.held(kind);
@@ -321,7 +318,7 @@ impl Simulation {
             );
         }
         self.run.slot_time.check(sojourns)?;
-        let unfinished = self.jobs.iter().filter(|job| !job.is_master());
+        let unfinished = self.jobs.without_masters();
         self.run.unfinished_names = unfinished.map(|job| job.plan.name.clone()).collect();
         self.run.unfinished = self.run.unfinished_names.len() + waiting.len();
         self.run
@@ -339,17 +336,5 @@ impl Simulation {
     /// Names the violated invariant.
     pub fn check(&self) -> Result<(), String> {
         self.engine.check()
-    }
-}
-
-/// Returns the kind of activity that an event counts as.
-fn activity_of(event: TimedEvent) -> Activity {
-    match event {
-        TimedEvent::WakeUp
-        | TimedEvent::Heartbeat { .. }
-        | TimedEvent::ProgressReport { .. }
-        | TimedEvent::WorkerLost { .. }
-        | TimedEvent::MachineReturns { .. } => Activity::Idle,
-        _ => Activity::Other,
     }
 }

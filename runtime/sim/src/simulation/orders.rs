@@ -52,10 +52,9 @@ impl Simulation {
     fn launch(&mut self, worker: u32, id: AttemptId, from: Start) {
         let now = self.clock.now();
         let kind = id.task.kind;
-        let index = id.task.index;
         let job = self.jobs.at_mut(id.task.job);
         let checkpoint = match from {
-            Start::Checkpoint(_) => job.checkpoints.get(&(kind, index)).copied(),
+            Start::Checkpoint(_) => job.checkpoint_of(id.task),
             // A duplicate starts over; the checkpoint remains for the original.
             Start::Fresh
                 if self
@@ -67,10 +66,7 @@ impl Simulation {
                 None
             }
             Start::Fresh => {
-                let discarded = job
-                    .checkpoints
-                    .remove(&(kind, index))
-                    .map_or(0, |checkpoint| checkpoint.done);
+                let discarded = job.remove_checkpoint(id.task);
                 self.run.slot_time.wasted += discarded;
                 job.result.wasted.0 += discarded;
                 None
@@ -93,7 +89,8 @@ impl Simulation {
         }
         let place = self.attempts.insert(attempt);
         if kind == TaskKind::Reduce {
-            self.attempts.at_mut(place).place = self.jobs.at_mut(id.task.job).add_reduce(place);
+            self.attempts.at_mut(place).reduce_position =
+                self.jobs.at_mut(id.task.job).add_reduce(place);
         }
         let known = self.workers.at_mut(worker);
         known.take_slot(kind);

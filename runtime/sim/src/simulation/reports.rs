@@ -1,6 +1,6 @@
 //! Reports of workers: how they reach the coordinator, and what it does with them.
 
-use napreduce_engine::{AttemptId, AttemptState, Effect, Event, Order, Report, Time};
+use napreduce_engine::{AttemptId, AttemptState, Effect, Event, Order, Report, TaskKind, Time};
 use napreduce_protocol::PreemptionAccount;
 
 use super::Simulation;
@@ -214,7 +214,6 @@ impl Simulation {
         let executed = attempt.executed();
         let held = attempt.holds_slot;
         let done = attempt.done;
-        let position = attempt.place;
         let started_fresh = attempt.done_before == 0;
         // The work that suspensions of the attempt saved, and the work since the last of them.
         let saved_before = attempt.preserved - attempt.done_before;
@@ -233,19 +232,12 @@ impl Simulation {
                     done: done - lost,
                 };
                 let job = self.jobs.at_mut(id.task.job);
-                let task = (id.task.kind, id.task.index);
-                let before = job
-                    .checkpoints
-                    .insert(task, checkpoint)
-                    .filter(|_| started_fresh);
-                if let Some(before) = before {
-                    // A duplicate saved its own work; keep the checkpoint with the most work.
-                    let worse = before.done.min(checkpoint.done);
-                    if before.done > checkpoint.done {
-                        job.checkpoints.insert(task, before);
-                    }
-                    self.run.slot_time.wasted += worse;
-                    job.result.wasted.0 += worse;
+                if started_fresh {
+                    let dropped = job.add_checkpoint(id.task, checkpoint);
+                    self.run.slot_time.wasted += dropped;
+                    job.result.wasted.0 += dropped;
+                } else {
+                    job.replace_checkpoint(id.task, checkpoint);
                 }
                 job.result.preemptions.checkpoint += 1;
                 self.run.slot_time.saved += since_saved;
@@ -259,40 +251,47 @@ impl Simulation {
         if held {
             self.slot_freed(id);
         }
-        self.remove_attempt(place, id, worker, position);
+        self.remove_attempt(place);
     }
 
     /// Removes an attempt from all lists.
-    pub(super) fn remove_attempt(&mut self, place: u32, id: AttemptId, worker: u32, position: u32) {
-        let moved = self
-            .jobs
-            .at_mut(id.task.job)
-            .remove_reduce(id.task.kind, position);
-        if let Some(moved) = moved {
-            self.attempts.at_mut(moved).place = position;
+    pub(super) fn remove_attempt(&mut self, place: u32) {
+        let attempt = self.attempts.at(place);
+        let task = attempt.id.task;
+        let position = attempt.reduce_position;
+        self.workers.at_mut(attempt.worker).remove(place);
+        if task.kind == TaskKind::Reduce {
+            let moved = self.jobs.at_mut(task.job).remove_reduce(position);
+            if let Some(moved) = moved {
+                self.attempts.at_mut(moved).reduce_position = position;
+            }
         }
-        self.workers.at_mut(worker).remove(place);
         self.attempts.remove(place);
     }
 
     /// Records that a job holds another slot, in the view of the coordinator.
     pub(super) fn slot_taken(&mut self, id: AttemptId) {
         self.run.slot_time.slot_taken(id.task.kind);
-        self.reduce_slots_change(id, 1);
-        self.allocation_changed(id, 1);
+        self.held_slots_change(id, 1);
     }
 
+    /// Records that a job holds a slot less, in the view of the coordinator.
     pub(super) fn slot_freed(&mut self, id: AttemptId) {
         self.run.slot_time.slot_freed(id.task.kind);
-        self.reduce_slots_change(id, -1);
-        self.allocation_changed(id, -1);
+        self.held_slots_change(id, -1);
     }
 
-    fn allocation_changed(&mut self, id: AttemptId, change: i32) {
+    fn held_slots_change(&mut self, id: AttemptId, change: i32) {
+        let now = self.clock.now();
+        let job = id.task.job;
+        let kind = id.task.kind;
+        if kind == TaskKind::Reduce
+            && let Some(job) = self.jobs.get_mut(job)
+        {
+            job.change_reduce_slots(now, change);
+        }
         if self.settings.record_allocation {
-            self.run
-                .allocation
-                .change(self.clock.now(), id.task.job, id.task.kind, change);
+            self.run.allocation.change(now, job, kind, change);
         }
     }
 }

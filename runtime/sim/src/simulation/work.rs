@@ -42,7 +42,7 @@ impl Simulation {
             let before = self.run.slot_time.waiting;
             attempt.fetch(
                 self.clock.now(),
-                &job.history,
+                &job.maps_done_history,
                 job.plan.maps.len() as u32,
                 &mut self.run.slot_time,
             );
@@ -140,7 +140,7 @@ impl Simulation {
             || (attempt.done == attempt.shuffle && !job.has_completed_every_map());
         if attempt.kind() == TaskKind::Reduce && fetches && !job.maps_complete() {
             attempt.phase = Phase::Fetching;
-            attempt.history_position = job.history.len();
+            attempt.history_position = job.maps_done_history.len();
             attempt.maps_seen = job.maps_done;
             let worker = attempt.worker;
             self.schedule_report(place);

@@ -298,15 +298,12 @@ impl Simulation {
         // The rest of its exit has no effect.
         attempt.phase = Phase::Gone;
         let id = attempt.id;
-        let worker = attempt.worker;
-        let position = attempt.place;
         let executed = attempt.executed();
         let holds_slot = attempt.holds_slot;
-        self.run.slot_time.wasted += executed;
-        self.jobs.at_mut(id.task.job).result.wasted.0 += executed;
+        self.waste(id.task.job, executed);
         if holds_slot {
             self.slot_freed(id);
         }
-        self.remove_attempt(place, id, worker, position);
+        self.remove_attempt(place);
     }
 }
