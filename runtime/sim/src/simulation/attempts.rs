@@ -2,9 +2,13 @@
 
 use napreduce_engine::{AttemptId, Span, TaskKind, Time};
 
+use super::checkpoints::Checkpoint;
 use super::pace::Pace;
 use crate::job::SimulatedJob;
 use crate::slot_time::SlotTime;
+
+/// The periodic progress reports of an attempt that works without a pause.
+const REPORTS_PER_TASK: u64 = 1_000;
 
 /// The phase of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +58,7 @@ pub(super) struct VirtualAttempt {
     /// Start of the phase.
     pub phase_began: Time,
     /// Time up to which its slot time is accounted.
-    pub since: Time,
+    charged_until: Time,
     /// In the view of the coordinator.
     pub holds_slot: bool,
     /// Completed and total work of the task.
@@ -80,8 +84,8 @@ pub(super) struct VirtualAttempt {
     pub swapped: u64,
     pub pages: Pages,
     /// For a reduce: its position in the history of finished maps, and their number there.
-    pub history_position: usize,
-    pub maps_seen: u32,
+    history_position: usize,
+    maps_seen: u32,
     /// The worker that wrote the checkpoint it started from.
     pub restores: Option<u32>,
     /// Whether its process occupies a slot of the machine.
@@ -92,19 +96,23 @@ pub(super) struct VirtualAttempt {
 }
 
 impl VirtualAttempt {
-    /// Creates an attempt with `done` completed work, about to start.
+    /// Creates an attempt that is about to start, from a checkpoint if there is one.
     pub fn ordered(
         id: AttemptId,
         worker: u32,
         now: Time,
         plan: &SimulatedJob,
-        done: u64,
-        restores: Option<u32>,
+        checkpoint: Option<Checkpoint>,
     ) -> VirtualAttempt {
+        let done = checkpoint.map_or(0, |checkpoint| checkpoint.done);
         let index = id.task.index as usize;
-        let (shuffle, bytes) = match id.task.kind {
-            TaskKind::Map => (0, plan.maps[index].bytes),
-            TaskKind::Reduce => (plan.reduces[index].shuffle.0, plan.reduces[index].bytes),
+        let shuffle = match id.task.kind {
+            TaskKind::Map => 0,
+            TaskKind::Reduce => plan.reduces[index].shuffle.0,
+        };
+        let bytes = match id.task.kind {
+            TaskKind::Map => plan.maps[index].bytes,
+            TaskKind::Reduce => plan.reduces[index].bytes,
         };
         VirtualAttempt {
             id,
@@ -113,7 +121,7 @@ impl VirtualAttempt {
             stamp: 0,
             phase: Phase::Ordered,
             phase_began: now,
-            since: now,
+            charged_until: now,
             holds_slot: true,
             done,
             total: plan.work_of(id.task.kind, id.task.index),
@@ -129,7 +137,7 @@ impl VirtualAttempt {
             pages: Pages::default(),
             history_position: 0,
             maps_seen: 0,
-            restores,
+            restores: checkpoint.map(|checkpoint| checkpoint.worker),
             occupies_slot: true,
             commit_requested: false,
             reduce_position: 0,
@@ -146,7 +154,28 @@ pub(super) struct Pages {
     pub suspended_since: Option<Time>,
 }
 
+impl Pages {
+    /// Pages out up to `bytes`; returns how many.
+    pub fn page_out(&mut self, bytes: u64) -> u64 {
+        let paged_out = bytes.min(self.resident);
+        self.resident -= paged_out;
+        self.paged_out += paged_out;
+        paged_out
+    }
+}
+
+/// Done and total progress, in bytes or microseconds of work.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Progress {
+    pub done: u64,
+    pub total: u64,
+}
+
 impl VirtualAttempt {
+    pub fn kind(&self) -> TaskKind {
+        self.id.task.kind
+    }
+
     /// Returns the work done by this attempt.
     pub fn executed(&self) -> u64 {
         self.done - self.done_before
@@ -157,50 +186,82 @@ impl VirtualAttempt {
         self.done < self.shuffle
     }
 
+    /// Whether it works or fetches.
+    pub fn is_running(&self) -> bool {
+        matches!(self.phase, Phase::Working | Phase::Fetching)
+    }
+
     /// Returns the work at which it ends or fails.
     pub fn stops_at(&self) -> u64 {
         self.total.min(self.fails_at)
     }
 
+    /// Begins a phase.
+    pub fn enter(&mut self, phase: Phase, now: Time) {
+        self.phase = phase;
+        self.phase_began = now;
+        self.renew_stamp();
+    }
+
+    /// Makes the events stale that are in the queue for this phase.
+    pub fn renew_stamp(&mut self) {
+        self.stamp = self.stamp.wrapping_add(1);
+    }
+
+    /// Preserves its work by a suspend. Returns the work that was not preserved before.
+    pub fn preserve(&mut self) -> u64 {
+        let more = self.done - self.preserved;
+        self.preserved = self.done;
+        more
+    }
+
     /// Accounts the slot time since the last call to the current phase. Fetching reduces use
     /// [`VirtualAttempt::fetch`] instead.
     pub fn charge(&mut self, now: Time, slot_time: &mut SlotTime) {
-        let span = now.since(self.since).0;
-        self.since = now;
+        let span = now.since(self.charged_until).0;
+        self.charged_until = now;
         if self.phase == Phase::Working {
-            let done = self.pace.done_in(span).min(self.stops_at() - self.done);
-            self.done += done;
-            slot_time.sharing += span - done;
+            let left = self.stops_at() - self.done;
+            let worked = self.pace.done_in(span).min(left);
+            self.done += worked;
+            slot_time.sharing += span - worked;
             return;
         }
         if !self.holds_slot {
             return;
         }
-        let account = match self.phase {
-            Phase::Working | Phase::Fetching => return,
-            Phase::Ordered | Phase::ResumeOrdered => &mut slot_time.orders,
-            Phase::Starting => &mut slot_time.launch,
-            Phase::Managing => &mut slot_time.masters,
-            Phase::Ended | Phase::Gone | Phase::Suspended => &mut slot_time.reports,
-            Phase::Suspending => &mut slot_time.suspend,
-            Phase::Resuming => &mut slot_time.resume,
-            Phase::Saving => &mut slot_time.checkpoint,
-            Phase::Cleaning => &mut slot_time.kill,
-        };
-        *account += span;
+        match self.phase {
+            Phase::Working | Phase::Fetching => {}
+            Phase::Ordered | Phase::ResumeOrdered => slot_time.orders += span,
+            Phase::Starting => slot_time.launch += span,
+            Phase::Managing => slot_time.masters += span,
+            Phase::Ended | Phase::Gone | Phase::Suspended => slot_time.reports += span,
+            Phase::Suspending => slot_time.suspend += span,
+            Phase::Resuming => slot_time.resume += span,
+            Phase::Saving => slot_time.checkpoint += span,
+            Phase::Cleaning => slot_time.kill += span,
+        }
     }
 
-    /// Updates the work of a fetching reduce.
-    pub fn fetch(&mut self, now: Time, history: &[MapsDone], maps: u32, slot_time: &mut SlotTime) {
-        let before = self.done;
-        let began = self.since;
+    /// Starts to fetch map outputs, with `history` of their number and `count` available now.
+    pub fn begin_fetching(&mut self, history: &[MapsDone], count: u32) {
+        self.history_position = history.len();
+        self.maps_seen = count;
+    }
+
+    /// Updates the work of a fetching reduce of a job with `maps` maps. Returns the time for which it waited
+    /// for them.
+    pub fn fetch(&mut self, now: Time, history: &[MapsDone], maps: u32) -> u64 {
+        let done_before = self.done;
+        let began = self.charged_until;
         while let Some(change) = history.get(self.history_position) {
             self.fetch_until(change.since, maps);
             self.maps_seen = change.count;
             self.history_position += 1;
         }
         self.fetch_until(now, maps);
-        slot_time.waiting += now.since(began).0 - (self.done - before);
+        let fetched = self.done - done_before;
+        now.since(began).0 - fetched
     }
 
     /// Fetches at full rate, limited by the available outputs.
@@ -211,9 +272,10 @@ impl VirtualAttempt {
             let share = u128::from(self.shuffle) * u128::from(self.maps_seen) / u128::from(maps);
             u64::try_from(share).unwrap_or(u64::MAX)
         };
-        let available = available.min(self.fails_at).max(self.done);
-        self.done = available.min(self.done.saturating_add(time.since(self.since).0));
-        self.since = time;
+        let limit = available.min(self.fails_at).max(self.done);
+        let at_full_rate = self.done.saturating_add(time.since(self.charged_until).0);
+        self.done = limit.min(at_full_rate);
+        self.charged_until = time;
     }
 
     /// Returns the earliest time of the next periodic report. The interval grows with the length of the task, and
@@ -225,29 +287,27 @@ impl VirtualAttempt {
     }
 
     /// Returns the progress to report: input bytes if known, otherwise microseconds of work. Rounded up.
-    pub fn progress(&self, now: Time) -> (u64, u64) {
-        let done = match self.phase {
-            Phase::Working => {
-                (self.done + self.pace.done_in(now.since(self.since).0)).min(self.stops_at())
-            }
-            _ => self.done,
-        };
+    pub fn progress(&self, now: Time) -> Progress {
+        let mut done = self.done;
+        if self.phase == Phase::Working {
+            let since_charged = now.since(self.charged_until).0;
+            done = (done + self.pace.done_in(since_charged)).min(self.stops_at());
+        }
         if self.bytes == 0 || self.total == 0 {
-            return (done, self.total);
+            return Progress {
+                done,
+                total: self.total,
+            };
         }
         let read = (u128::from(self.bytes) * u128::from(done)).div_ceil(u128::from(self.total));
-        (u64::try_from(read).unwrap_or(u64::MAX), self.bytes)
-    }
-
-    pub fn kind(&self) -> TaskKind {
-        self.id.task.kind
+        Progress {
+            done: u64::try_from(read).unwrap_or(u64::MAX),
+            total: self.bytes,
+        }
     }
 }
 
-/// The periodic progress reports of an attempt that works without a pause.
-const REPORTS_PER_TASK: u64 = 1_000;
-
-/// The live attempts, by place.
+/// The live attempts, by place: a number that a later attempt gets again.
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
     all: Vec<VirtualAttempt>,

@@ -2,8 +2,19 @@
 //! the interval, and immediately after the end of a task if the settings say so.
 
 use super::Simulation;
+use super::reports::Delivery;
 
 impl Simulation {
+    /// Whether an order reaches the worker immediately.
+    pub(super) fn is_in_contact(&mut self, worker: u32) -> bool {
+        let now = self.clock.now();
+        let period = self.settings.overheads.heartbeat;
+        if period.0 == 0 {
+            return true;
+        }
+        self.workers.at_mut(worker).make_contact(now, period)
+    }
+
     /// Schedules the worker's next regular heartbeat.
     pub(super) fn expect_heartbeat(&mut self, worker: u32) {
         let now = self.clock.now();
@@ -28,8 +39,8 @@ impl Simulation {
         let Some(heartbeat) = self.workers.at_mut(worker).take_heartbeat(now) else {
             return;
         };
-        for (position, report) in (0..).zip(heartbeat.reports) {
-            self.receive_report(worker, report, Some(position));
+        for report in heartbeat.reports {
+            self.receive_report(worker, report, Delivery::WithHeartbeat);
         }
         for order in heartbeat.orders {
             self.dispatch_order(order);

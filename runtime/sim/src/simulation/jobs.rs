@@ -8,7 +8,7 @@ use napreduce_engine::{
 };
 
 use super::Simulation;
-use super::attempts::{MapsDone, Phase};
+use super::attempts::{MapsDone, Phase, VirtualAttempt};
 use super::batch::Group;
 use super::checkpoints::Checkpoint;
 use super::job_tasks::JobTask;
@@ -129,6 +129,16 @@ impl RunningJob {
     /// Whether every map was done at least once.
     pub fn has_completed_every_map(&self) -> bool {
         self.maps_ever_done.count() == self.maps()
+    }
+
+    /// Whether a reduce must wait for maps.
+    pub fn must_wait(&self, reduce: &VirtualAttempt) -> bool {
+        if self.maps_complete() {
+            return false;
+        }
+        // A reduce without shuffle time still waits for the last map.
+        let is_between = reduce.done == reduce.shuffle && !self.has_completed_every_map();
+        reduce.is_in_shuffle() || is_between
     }
 
     /// Adds a live reduce; returns its position in the list.

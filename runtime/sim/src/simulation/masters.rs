@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use napreduce_engine::{JobId, Report, Span, Time};
+use napreduce_engine::{JobId, Span, Time};
 
 use super::Simulation;
 use super::attempts::Phase;
@@ -254,8 +254,6 @@ impl Simulation {
     /// Ends the attempt of a master.
     fn end_master(&mut self, place: u32) {
         self.charge_slot_time(place);
-        self.set_phase(place, Phase::Ended);
-        self.attempts.at_mut(place).commit_requested = true;
-        self.send_report(place, Report::CommitRequested);
+        self.request_commit(place);
     }
 }

@@ -4,9 +4,14 @@
 //!
 //! ```text
 //!   workload -> submissions --+
-//!   queue    -> phases end ---+--> batch --> Engine --> effects --> orders --> virtual workers --> queue
+//!   clock    -> phases end ---+--> batch --> Engine --> effects --> orders --> virtual workers --> clock
 //!            -> heartbeats ---+
 //! ```
+//!
+//! Each part of the state has a file of its own: `clock`, `submissions`, `batch`, `attempts`, `workers`, `jobs`,
+//! `masters`, `job_tasks` and so on. A step that needs several parts is a method of [`Simulation`], in the file
+//! of its subject: `orders` go to a worker, `phases` and `preemption` are what an attempt does, `reports` and
+//! `heartbeats` come back.
 
 mod attempts;
 mod bandwidth;
@@ -24,12 +29,13 @@ mod masters;
 mod orders;
 mod pace;
 mod paging;
+mod phases;
+mod preemption;
 mod progress;
 mod recorder;
 mod reports;
 mod submissions;
 mod task_set;
-mod work;
 mod workers;
 
 use std::io::Write;
@@ -47,7 +53,7 @@ use self::job_tasks::JobTasks;
 use self::jobs::Jobs;
 use self::log::Log;
 use self::masters::Masters;
-use self::progress::Marks;
+use self::progress::ProgressMarks;
 use self::recorder::Recorder;
 pub use self::recorder::Recording;
 use self::submissions::Submissions;
@@ -84,7 +90,7 @@ pub struct Simulation {
     masters: Masters,
     job_tasks: JobTasks,
     workers: Workers,
-    marks: Marks,
+    progress_marks: ProgressMarks,
     chain_lengths: ChainLengths,
     guard: Guard,
     log: Option<Log>,
@@ -117,7 +123,7 @@ impl Simulation {
             masters: Masters::default(),
             job_tasks: JobTasks::default(),
             workers: Workers::new(settings.machines),
-            marks: Marks::new(&settings.marks),
+            progress_marks: ProgressMarks::new(&settings.marks),
             chain_lengths: ChainLengths::default(),
             guard: Guard::new(&settings),
             log: None,
@@ -170,10 +176,13 @@ impl Simulation {
 
     /// Returns the time of the next instant, if there is any.
     pub fn next_instant(&mut self) -> Option<Time> {
-        match (self.submissions.next(), self.clock.next()) {
-            (Some(submission), Some(event)) => Some(submission.min(event)),
-            (submission, event) => submission.or(event),
-        }
+        let Some(submission) = self.submissions.next() else {
+            return self.clock.next();
+        };
+        let Some(event) = self.clock.next() else {
+            return Some(submission);
+        };
+        Some(submission.min(event))
     }
 
     /// Returns the results so far.
@@ -192,12 +201,7 @@ impl Simulation {
             }
             self.flush_batch()?;
         }
-        if self.jobs.running == 0
-            && self.masters.is_empty()
-            && self.job_tasks.is_empty()
-            && self.submissions.next().is_none()
-            && !self.may_trigger()
-        {
+        if self.has_ended() {
             return Ok(false);
         }
         let Some(next) = self.next_instant() else {
@@ -219,6 +223,15 @@ impl Simulation {
         self.run.busiest_instant = self.run.busiest_instant.max(self.run.events - before);
         self.check_progress()?;
         Ok(true)
+    }
+
+    /// Whether every job has ended.
+    fn has_ended(&mut self) -> bool {
+        self.jobs.running == 0
+            && self.masters.is_empty()
+            && self.job_tasks.is_empty()
+            && self.submissions.next().is_none()
+            && !self.may_trigger()
     }
 
     /// Whether the policy may still submit a job by a trigger: it has a wakeup scheduled, and is not idle for
@@ -259,11 +272,7 @@ impl Simulation {
     fn handle(&mut self, event: TimedEvent) -> Result<(), SimulationError> {
         match event {
             TimedEvent::PhaseEnds { place, stamp } => self.phase_ends(place, stamp),
-            TimedEvent::MarkReached { place, stamp } => {
-                if self.attempts.at(place).stamp == stamp {
-                    self.report_progress(place);
-                }
-            }
+            TimedEvent::MarkReached { place, stamp } => self.mark_reached(place, stamp),
             TimedEvent::OrderArrives(order) => self.arrive(order),
             TimedEvent::WorkerLost { worker } => {
                 // Attempts that end at this instant end before the loss.
@@ -290,25 +299,42 @@ impl Simulation {
         if let Some(log) = &mut self.log {
             log.flush()?;
         }
+        self.count_unfinished_work();
+        self.check_held_slots();
         let now = self.clock.now();
-        let live: Vec<u32> = self.workers.places().collect();
-        for place in live {
+        let without_master = self.masters.arrival_times();
+        let in_job_task = self.job_tasks.arrival_times();
+        let mut came: Vec<Time> = without_master.chain(in_job_task).collect();
+        for job in self.jobs.without_masters() {
+            came.push(job.result.submitted);
+            self.run.unfinished_names.push(job.plan.name.clone());
+        }
+        self.run.unfinished = came.len();
+        let sojourns = came.iter().map(|came| u128::from(now.since(*came).0));
+        self.run.slot_time.check(sojourns.sum())?;
+        let untriggered = self.submissions.untriggered();
+        self.run.never_submitted.extend(untriggered);
+        self.run.ended = now;
+        let view = self.engine.view();
+        self.run.tally = view.tally();
+        self.run.judged = view.judged().clone();
+        Ok(self.run)
+    }
+
+    /// Counts the work of attempts and checkpoints of jobs that have not ended.
+    fn count_unfinished_work(&mut self) {
+        let places: Vec<u32> = self.workers.places().collect();
+        for place in places {
             self.charge_slot_time(place);
             self.run.slot_time.unfinished += self.attempts.at(place).executed();
         }
-        let mut sojourns = 0;
-        let waiting: Vec<Time> = self
-            .masters
-            .arrival_times()
-            .chain(self.job_tasks.arrival_times())
-            .collect();
-        for submitted in &waiting {
-            sojourns += u128::from(now.since(*submitted).0);
-        }
         for job in self.jobs.without_masters() {
-            sojourns += u128::from(now.since(job.result.submitted).0);
             self.run.slot_time.unfinished += job.work_in_checkpoints();
         }
+    }
+
+    /// Panics if the engine and the workers disagree on the slots that are held.
+    fn check_held_slots(&self) {
         for kind in TaskKind::ALL {
             let held = self.run.slot_time.held(kind);
             let used = u64::from(self.engine.view().used(kind));
@@ -317,17 +343,6 @@ impl Simulation {
                 "the engine and the workers disagree on held {kind} slots"
             );
         }
-        self.run.slot_time.check(sojourns)?;
-        let unfinished = self.jobs.without_masters();
-        self.run.unfinished_names = unfinished.map(|job| job.plan.name.clone()).collect();
-        self.run.unfinished = self.run.unfinished_names.len() + waiting.len();
-        self.run
-            .never_submitted
-            .extend(self.submissions.untriggered());
-        self.run.ended = now;
-        self.run.tally = self.engine.view().tally();
-        self.run.judged = self.engine.view().judged().clone();
-        Ok(self.run)
     }
 
     /// Checks every invariant of the engine; slow, for tests.

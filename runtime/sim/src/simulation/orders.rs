@@ -1,10 +1,12 @@
-//! The delivery of the engine's orders to virtual workers.
+//! The effects of the engine, and the delivery of its orders to virtual workers.
 
-use napreduce_engine::{AttemptId, Effect, Order, Record, Report, Start, TaskKind};
+use napreduce_engine::{AttemptId, Effect, Order, Record, Start, TaskKind};
 
 use super::Simulation;
 use super::attempts::{Phase, VirtualAttempt};
+use super::checkpoints::Checkpoint;
 use super::clock::{OrderKind, SentOrder, TimedEvent};
+use super::failures::fails_after;
 use super::workers::Workers;
 use crate::run::SimulationError;
 
@@ -19,24 +21,8 @@ impl Simulation {
             Effect::Record(Record::TaskDone(attempt)) => self.task_done(attempt),
             Effect::Record(Record::OutputLost(task)) => self.output_lost(task),
             Effect::Record(_) => {}
-            Effect::Send { worker, order } => {
-                let worker = Workers::position_of(worker);
-                match order {
-                    Order::Launch { attempt, from, .. } => self.launch(worker, attempt, from),
-                    Order::Commit { attempt } => self.commit(worker, attempt),
-                    Order::Resume { attempt } => self.send_resume(worker, attempt),
-                    Order::Suspend { attempt } => self.send_to(worker, attempt, OrderKind::Suspend),
-                    Order::Checkpoint { attempt } => {
-                        self.send_to(worker, attempt, OrderKind::Checkpoint)
-                    }
-                    Order::Kill { attempt } => self.send_kill(worker, attempt),
-                    // Reduces see new outputs without an order, and simulated workers are never drained.
-                    Order::MoreInputs { .. } | Order::MoveOutput { .. } => {}
-                }
-            }
-            Effect::WakeAt(time) => {
-                self.clock.wake_at(time);
-            }
+            Effect::Send { worker, order } => self.obey(Workers::position_of(worker), order),
+            Effect::WakeAt(time) => self.clock.wake_at(time),
             Effect::JobEnded { job, outcome } => self.job_ended(job, &outcome)?,
             Effect::SubmitWanted { name } => self.submit_triggered(name)?,
             Effect::WorkerMayLeave { .. } => {}
@@ -48,55 +34,67 @@ impl Simulation {
         Ok(())
     }
 
+    /// Carries out an order of the engine to a worker.
+    fn obey(&mut self, worker: u32, order: Order) {
+        match order {
+            Order::Launch { attempt, from, .. } => self.launch(worker, attempt, from),
+            Order::Commit { attempt } => self.commit(worker, attempt),
+            Order::Resume { attempt } => self.send_resume(worker, attempt),
+            Order::Suspend { attempt } => self.send_to(worker, attempt, OrderKind::Suspend),
+            Order::Checkpoint { attempt } => self.send_to(worker, attempt, OrderKind::Checkpoint),
+            Order::Kill { attempt } => self.send_kill(worker, attempt),
+            // Reduces see new outputs without an order, and simulated workers are never drained.
+            Order::MoreInputs { .. } | Order::MoveOutput { .. } => {}
+        }
+    }
+
     /// Launches a new attempt: takes a slot and sends the order.
     fn launch(&mut self, worker: u32, id: AttemptId, from: Start) {
         let now = self.clock.now();
-        let kind = id.task.kind;
-        let job = self.jobs.at_mut(id.task.job);
-        let checkpoint = match from {
-            Start::Checkpoint(_) => job.checkpoint_of(id.task),
-            // A duplicate starts over; the checkpoint remains for the original.
-            Start::Fresh
-                if self
-                    .engine
-                    .view()
-                    .attempt(id)
-                    .is_some_and(|one| one.duplicate_of().is_some()) =>
-            {
-                None
+        let task = id.task;
+        let checkpoint = self.checkpoint_for(id, from);
+        let job = self.jobs.at_mut(task.job);
+        let mut attempt = VirtualAttempt::ordered(id, worker, now, &job.plan, checkpoint);
+        if !job.is_master() {
+            let probability = self.settings.failures.attempt;
+            let left = attempt.total - attempt.done;
+            if let Some(work) = fails_after(self.settings.seed, id, probability, left) {
+                attempt.fails_at = attempt.done + work;
             }
-            Start::Fresh => {
-                let discarded = job.remove_checkpoint(id.task);
-                self.run.slot_time.wasted += discarded;
-                job.result.wasted.0 += discarded;
-                None
-            }
-        };
-        let (done, restores) = checkpoint.map_or((0, None), |checkpoint| {
-            (checkpoint.done, Some(checkpoint.worker))
-        });
-        let mut attempt = VirtualAttempt::ordered(id, worker, now, &job.plan, done, restores);
-        let loss = if job.is_master() {
-            0.0
-        } else {
-            self.settings.failures.attempt
-        };
-        let fails_after =
-            super::failures::fails_after(self.settings.seed, id, loss, attempt.total - done);
-        attempt.fails_at = fails_after.map_or(u64::MAX, |work| done + work);
-        if kind == TaskKind::Reduce {
-            job.reduce_launched(now);
         }
         let place = self.attempts.insert(attempt);
-        if kind == TaskKind::Reduce {
-            self.attempts.at_mut(place).reduce_position =
-                self.jobs.at_mut(id.task.job).add_reduce(place);
+        if task.kind == TaskKind::Reduce {
+            job.reduce_launched(now);
+            self.attempts.at_mut(place).reduce_position = job.add_reduce(place);
         }
-        let known = self.workers.at_mut(worker);
-        known.take_slot(kind);
-        known.attempts.push(place);
+        let worker = self.workers.at_mut(worker);
+        worker.take_slot(task.kind);
+        worker.attempts.push(place);
         self.slot_taken(id);
         self.send(place, OrderKind::Launch);
+    }
+
+    /// Returns the checkpoint from which an attempt starts, if it does. Discards the checkpoint of a task that
+    /// starts over.
+    fn checkpoint_for(&mut self, id: AttemptId, from: Start) -> Option<Checkpoint> {
+        let task = id.task;
+        match from {
+            Start::Checkpoint(_) => self.jobs.at(task.job).checkpoint_of(task),
+            Start::Fresh => {
+                // A duplicate starts over; the checkpoint remains for the original.
+                if !self.is_duplicate(id) {
+                    let discarded = self.jobs.at_mut(task.job).remove_checkpoint(task);
+                    self.waste(task.job, discarded);
+                }
+                None
+            }
+        }
+    }
+
+    /// Whether an attempt runs beside another one of its task.
+    fn is_duplicate(&self, id: AttemptId) -> bool {
+        let attempt = self.engine.view().attempt(id);
+        attempt.is_some_and(|attempt| attempt.duplicate_of().is_some())
     }
 
     /// Grants an attempt's commit.
@@ -129,6 +127,7 @@ impl Simulation {
         self.send_to(worker, id, OrderKind::Kill);
     }
 
+    /// Sends an order to an attempt on a worker, if it has not ended.
     fn send_to(&mut self, worker: u32, id: AttemptId, kind: OrderKind) {
         if let Some(place) = self.workers.at(worker).find(id, &self.attempts) {
             self.send(place, kind);
@@ -181,24 +180,6 @@ impl Simulation {
             (OrderKind::Resume, Phase::ResumeOrdered) => self.resume(place),
             // The attempt has ended or obeys an earlier order.
             _ => {}
-        }
-    }
-
-    /// Whether an order reaches the worker immediately.
-    fn is_in_contact(&mut self, worker: u32) -> bool {
-        let period = self.settings.overheads.heartbeat;
-        let now = self.clock.now();
-        period.0 == 0 || self.workers.at_mut(worker).make_contact(now, period)
-    }
-
-    /// The report of an attempt that fails at random.
-    pub(super) fn injected_failure() -> Report {
-        Report::Failed {
-            class: napreduce_engine::FailureClass::Task,
-            place: napreduce_engine::FaultPlace::UserCode,
-            reason: "simulated failure".to_owned(),
-            lost_outputs: Vec::new(),
-            disk_need: None,
         }
     }
 }

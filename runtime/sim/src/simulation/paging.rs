@@ -1,7 +1,7 @@
 //! Paging: when an attempt starts or resumes on a full machine, suspended attempts are paged out, least
 //! recently used first.
 
-use napreduce_engine::Span;
+use napreduce_engine::{Span, Time};
 
 use super::Simulation;
 use super::attempts::Pages;
@@ -14,42 +14,31 @@ impl Simulation {
             return Span(0);
         };
         let attempt = self.attempts.at(place);
-        let worker = attempt.worker;
         let paged_in = attempt.pages.paged_out;
-        let own = self
-            .jobs
-            .at_mut(self.attempts.at(place).id.task.job)
-            .plan
-            .memory;
-        let others: Vec<u32> = self
-            .workers
-            .at(worker)
-            .attempts
-            .iter()
-            .copied()
-            .filter(|other| *other != place)
-            .collect();
-        let resident = others.iter().fold(0_u64, |sum, other| {
-            sum.saturating_add(self.attempts.at(*other).pages.resident)
-        });
-        let there = memory.ram.saturating_sub(memory.base);
-        let over = resident.saturating_add(own).saturating_sub(there);
-        let wanted = u128::from(over) * u128::from(memory.excess_permille) / 1_000;
-        let mut wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
-        let mut suspended: Vec<_> = others
-            .iter()
-            .filter_map(|other| Some((self.attempts.at(*other).pages.suspended_since?, *other)))
-            .collect();
+        let own = self.jobs.at(attempt.id.task.job).plan.memory;
+        let mut resident: u64 = 0;
+        let mut suspended: Vec<(Time, u32)> = Vec::new();
+        for other in &self.workers.at(attempt.worker).attempts {
+            if *other == place {
+                continue;
+            }
+            let pages = self.attempts.at(*other).pages;
+            resident = resident.saturating_add(pages.resident);
+            if let Some(since) = pages.suspended_since {
+                suspended.push((since, *other));
+            }
+        }
         suspended.sort_unstable();
+        let available = memory.ram.saturating_sub(memory.base);
+        let excess = resident.saturating_add(own).saturating_sub(available);
+        let to_page_out = u128::from(excess) * u128::from(memory.excess_permille) / 1_000;
+        let mut to_page_out = u64::try_from(to_page_out).unwrap_or(u64::MAX);
         let mut moved = paged_in;
         for (_, victim) in suspended {
-            let victim = &mut self.attempts.at_mut(victim).pages;
-            let out = wanted.min(victim.resident);
-            victim.resident -= out;
-            victim.paged_out += out;
-            wanted -= out;
-            moved = moved.saturating_add(out);
-            self.run.paged_out = self.run.paged_out.saturating_add(out);
+            let paged_out = self.attempts.at_mut(victim).pages.page_out(to_page_out);
+            to_page_out -= paged_out;
+            moved = moved.saturating_add(paged_out);
+            self.run.paged_out = self.run.paged_out.saturating_add(paged_out);
         }
         self.attempts.at_mut(place).pages = Pages {
             resident: own,

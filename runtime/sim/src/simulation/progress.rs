@@ -10,22 +10,32 @@ use super::clock::{TimedEvent, next_multiple};
 use super::failures::factor_of;
 use crate::settings::ProgressMark;
 
-/// The marks, by job name.
+/// The progress marks, by job name.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
-    by_job: BTreeMap<String, Vec<(TaskKind, u32, Ratio)>>,
+pub(super) struct ProgressMarks {
+    by_job: BTreeMap<String, Vec<Mark>>,
 }
 
-impl Marks {
-    pub fn new(marks: &[ProgressMark]) -> Marks {
-        let mut by_job: BTreeMap<String, Vec<_>> = BTreeMap::new();
+/// A mark of one task of a job.
+#[derive(Debug)]
+struct Mark {
+    kind: TaskKind,
+    index: u32,
+    share: Ratio,
+}
+
+impl ProgressMarks {
+    pub fn new(marks: &[ProgressMark]) -> ProgressMarks {
+        let mut by_job: BTreeMap<String, Vec<Mark>> = BTreeMap::new();
         for mark in marks {
-            by_job
-                .entry(mark.job.clone())
-                .or_default()
-                .push((mark.kind, mark.index, mark.share));
+            let of_job = by_job.entry(mark.job.clone()).or_default();
+            of_job.push(Mark {
+                kind: mark.kind,
+                index: mark.index,
+                share: mark.share,
+            });
         }
-        Marks { by_job }
+        ProgressMarks { by_job }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -34,11 +44,16 @@ impl Marks {
 
     /// Returns the work at which the marks of a task are reached, rounded up to microseconds.
     pub fn of(&self, job: &str, task: TaskId, total: u64) -> Vec<u64> {
-        let all = self.by_job.get(job).map_or(&[][..], |marks| marks);
-        let mine = all
-            .iter()
-            .filter(|(kind, index, _)| *kind == task.kind && *index == task.index);
-        mine.map(|(_, _, share)| share.of_raised(total)).collect()
+        let mut reached_at = Vec::new();
+        let Some(marks) = self.by_job.get(job) else {
+            return reached_at;
+        };
+        for mark in marks {
+            if mark.kind == task.kind && mark.index == task.index {
+                reached_at.push(mark.share.of_raised(total));
+            }
+        }
+        reached_at
     }
 }
 
@@ -54,47 +69,56 @@ impl Simulation {
             return;
         }
         attempt.report_is_scheduled = true;
-        let generation = attempt.generation;
-        let due = attempt.next_report(self.clock.now());
-        self.clock.schedule_at(
-            next_multiple(due, period),
-            TimedEvent::ProgressReport { place, generation },
-        );
+        let earliest = attempt.next_report(self.clock.now());
+        let report = TimedEvent::ProgressReport {
+            place,
+            generation: attempt.generation,
+        };
+        self.clock
+            .schedule_at(next_multiple(earliest, period), report);
     }
 
     /// Handles a periodic report that is due.
     pub(super) fn periodic_report(&mut self, place: u32, generation: u32) {
-        if self.attempts.at(place).generation != generation {
+        let attempt = self.attempts.at_mut(place);
+        if attempt.generation != generation {
             return;
         }
-        self.attempts.at_mut(place).report_is_scheduled = false;
-        let phase = self.attempts.at(place).phase;
+        attempt.report_is_scheduled = false;
         // A suspended attempt schedules a report when it works again.
-        if matches!(phase, Phase::Working | Phase::Fetching) {
+        if attempt.is_running() {
             self.report_progress(place);
             self.schedule_report(place);
         }
     }
 
+    /// Handles a progress mark that is due, if the attempt is still in the phase that reaches it then.
+    pub(super) fn mark_reached(&mut self, place: u32, stamp: u32) {
+        if self.attempts.at(place).stamp == stamp {
+            self.report_progress(place);
+        }
+    }
+
     /// Reports the progress of an attempt if it is running.
-    pub(super) fn report_progress(&mut self, place: u32) {
+    fn report_progress(&mut self, place: u32) {
         if self.attempts.at(place).phase == Phase::Fetching {
             self.charge_slot_time(place);
         }
         let now = self.clock.now();
         let attempt = self.attempts.at_mut(place);
-        if matches!(attempt.phase, Phase::Working | Phase::Fetching) {
-            attempt.reported = now;
-            let (bytes_done, bytes_total) = attempt.progress(self.clock.now());
-            let drawn = factor_of(self.settings.seed, attempt.id);
-            let bytes_done = self.settings.progress.of(bytes_done, bytes_total, drawn);
-            self.send_report(
-                place,
-                Report::Progressed {
-                    bytes_done,
-                    bytes_total,
-                },
-            );
+        if !attempt.is_running() {
+            return;
         }
+        attempt.reported = now;
+        let progress = attempt.progress(now);
+        let drawn = factor_of(self.settings.seed, attempt.id);
+        let model = self.settings.progress;
+        self.send_report(
+            place,
+            Report::Progressed {
+                bytes_done: model.of(progress.done, progress.total, drawn),
+                bytes_total: progress.total,
+            },
+        );
     }
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_engine::{
-    Attempt, AttemptId, Effect, JobId, JobOutcome, Record, Report, TaskKind, Time, WorkerId,
+    AttemptId, ClusterView, Effect, JobId, JobOutcome, Order, Record, Report, TaskKind, Time,
+    WorkerId,
 };
 use napreduce_history::{EndedJob, JobHistory, PreemptionBook, RecordedCluster};
 use napreduce_protocol::{
@@ -20,7 +21,7 @@ use napreduce_protocol::{
 
 use super::Simulation;
 use super::jobs::RunningJob;
-use super::workers::Workers;
+use super::workers::{VirtualWorker, Workers};
 use crate::job::SimulatedJob;
 use crate::run::SimulationError;
 
@@ -125,23 +126,45 @@ impl Recorder {
         }
     }
 
-    fn on_record(&mut self, now: Time, record: &Record, worker: Option<(WorkerId, String)>) {
-        let Some(job) = record.job().and_then(|job| self.jobs.get_mut(&job)) else {
+    /// Starts the history of a job.
+    fn begin(&mut self, now: Time, job: JobId) {
+        self.jobs.insert(job, RecordedJob::default());
+        self.on_record(now, &Record::JobAccepted(job), None);
+    }
+
+    /// Records an order to a worker.
+    fn on_order(&mut self, now: Time, worker: WorkerId, order: &Order) {
+        if let Some(job) = self.jobs.get_mut(&order.attempt().task.job) {
+            job.history().on_order(now.0, worker, order);
+        }
+    }
+
+    /// Records what happened in the engine, with the worker that it concerns.
+    fn on_record(&mut self, now: Time, record: &Record, worker: Option<&VirtualWorker>) {
+        let Some(job) = record.job() else {
+            return;
+        };
+        let Some(recorded) = self.jobs.get_mut(&job) else {
             return;
         };
         if let Record::AttemptLaunched { attempt, .. } = record {
-            job.count(
+            recorded.count(
                 attempt.task.kind,
                 Counter::LaunchedMaps,
                 Counter::LaunchedReduces,
             );
         }
-        let name = worker.as_ref().map_or("", |(_, name)| name);
-        job.history().on_record(now.0, record, name);
-        if let Some((worker, _)) = worker {
-            job.history()
-                .on_request(now.0, record, worker, &self.recording.cluster.scheduler);
-        }
+        let Some(worker) = worker else {
+            recorded.history().on_record(now.0, record, "");
+            return;
+        };
+        recorded
+            .history()
+            .on_record(now.0, record, &worker.machine_name());
+        let scheduler = &self.recording.cluster.scheduler;
+        recorded
+            .history()
+            .on_request(now.0, record, worker.id, scheduler);
     }
 
     /// Completes and stores the history of a job.
@@ -159,6 +182,18 @@ impl Recorder {
     }
 }
 
+/// Returns the worker that a record concerns, if it launches or preempts an attempt.
+fn worker_of(record: &Record, view: &ClusterView<'_>) -> Option<WorkerId> {
+    match record {
+        Record::AttemptLaunched { worker, .. } => Some(*worker),
+        Record::PreemptRequested { attempt, .. } | Record::Converted { attempt, .. } => {
+            let attempt = view.attempt(*attempt)?;
+            Some(attempt.worker())
+        }
+        _ => None,
+    }
+}
+
 impl Simulation {
     /// Records an effect of the engine.
     pub(super) fn record_effect(&mut self, effect: &Effect) {
@@ -166,42 +201,22 @@ impl Simulation {
             return;
         };
         let now = self.clock.now();
-        let view = self.engine.view();
         match effect {
-            Effect::Record(Record::JobAccepted(job)) if !self.jobs.at_mut(*job).is_master() => {
-                recorder.jobs.insert(*job, RecordedJob::default());
-                recorder.on_record(now, &Record::JobAccepted(*job), None);
+            Effect::Record(Record::JobAccepted(job)) if !self.jobs.at(*job).is_master() => {
+                recorder.begin(now, *job);
             }
             Effect::Record(record) => {
-                let worker = match record {
-                    Record::AttemptLaunched { worker, .. } => Some(*worker),
-                    Record::PreemptRequested { attempt, .. }
-                    | Record::Converted { attempt, .. } => {
-                        view.attempt(*attempt).map(Attempt::worker)
-                    }
-                    _ => None,
-                };
-                let name = |worker: WorkerId| {
-                    let worker = self.workers.at(Workers::position_of(worker));
-                    format!("machine-{}", worker.machine + 1)
-                };
-                recorder.on_record(now, record, worker.map(|worker| (worker, name(worker))));
+                let worker = worker_of(record, &self.engine.view());
+                let worker = worker.map(|worker| self.workers.at(Workers::position_of(worker)));
+                recorder.on_record(now, record, worker);
             }
-            Effect::Send { worker, order } => {
-                if let Some(job) = recorder.jobs.get_mut(&order.attempt().task.job) {
-                    job.history().on_order(now.0, *worker, order);
-                }
-            }
+            Effect::Send { worker, order } => recorder.on_order(now, *worker, order),
             _ => {}
         }
     }
 
     /// Returns the worker's account of a preemption that this report completes, if the run is recorded.
-    pub(super) fn account_of(
-        &mut self,
-        place: u32,
-        report: &Report,
-    ) -> Option<Box<PreemptionAccount>> {
+    pub(super) fn account_of(&self, place: u32, report: &Report) -> Option<Box<PreemptionAccount>> {
         self.recorder.as_ref()?;
         let attempt = self.attempts.at(place);
         let what = match report {
@@ -212,30 +227,27 @@ impl Simulation {
             Report::Started if attempt.restores.is_some() => Preempted::Restored,
             _ => return None,
         };
-        let began = attempt.phase_began;
-        let active = attempt.executed();
         let swapped = attempt.swapped;
-        let job = attempt.id.task.job;
-        let checkpoint_bytes = match what {
-            Preempted::Checkpointed => self.checkpoint_bytes(place),
-            _ => 0,
-        };
-        let memory = self.jobs.at_mut(job).plan.memory;
-        let (out, back) = match what {
-            Preempted::Suspended => (swapped, 0),
-            Preempted::Resumed => (0, swapped),
-            _ => (0, 0),
-        };
+        let memory = self.jobs.at(attempt.id.task.job).plan.memory;
+        let mut swapped_out = 0;
+        let mut swapped_in = 0;
+        let mut checkpoint_bytes = 0;
+        match what {
+            Preempted::Suspended => swapped_out = swapped,
+            Preempted::Resumed => swapped_in = swapped,
+            Preempted::Checkpointed => checkpoint_bytes = self.checkpoint_bytes(place),
+            _ => {}
+        }
         Some(Box::new(PreemptionAccount {
             what,
-            micros: self.clock.now().since(began).0,
-            active_millis: active / 1_000,
+            micros: self.clock.now().since(attempt.phase_began).0,
+            active_millis: attempt.executed() / 1_000,
             // Computed from the suspend and resume events.
             suspended_millis: 0,
             resident_bytes: memory.saturating_sub(swapped),
             swapped_bytes: swapped,
-            swapped_out_bytes: out,
-            swapped_in_bytes: back,
+            swapped_out_bytes: swapped_out,
+            swapped_in_bytes: swapped_in,
             checkpoint_bytes,
             notes: Vec::new(),
         }))

@@ -1,6 +1,8 @@
 //! Reports of workers: how they reach the coordinator, and what it does with them.
 
-use napreduce_engine::{AttemptId, AttemptState, Effect, Event, Order, Report, TaskKind, Time};
+use napreduce_engine::{
+    Attempt, AttemptId, AttemptState, Effect, Event, Order, Report, TaskKind, Time,
+};
 use napreduce_protocol::PreemptionAccount;
 
 use super::Simulation;
@@ -18,6 +20,42 @@ pub(super) struct PendingReport {
     pub account: Option<Box<PreemptionAccount>>,
 }
 
+/// Returns the first warning among effects of the engine; empty if there is none.
+fn first_warning(effects: &[Effect]) -> String {
+    for effect in effects {
+        if let Effect::Warn { message } = effect {
+            return message.clone();
+        }
+    }
+    String::new()
+}
+
+/// How a report reaches the coordinator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Delivery {
+    Immediate,
+    WithHeartbeat,
+}
+
+impl PendingReport {
+    /// Whether it reports the end of the attempt's work.
+    fn ends_work(&self) -> bool {
+        matches!(
+            self.report,
+            Report::Done { .. } | Report::CommitRequested | Report::Failed { .. }
+        )
+    }
+
+    /// Returns the group of its event.
+    fn group(&self, delivery: Delivery) -> Group {
+        match delivery {
+            Delivery::WithHeartbeat => Group::Heartbeat,
+            Delivery::Immediate if matches!(self.report, Report::Failed { .. }) => Group::Failure,
+            Delivery::Immediate => Group::Report,
+        }
+    }
+}
+
 impl Simulation {
     /// Sends a report: immediately, or with the worker's next heartbeat.
     pub(super) fn send_report(&mut self, place: u32, report: Report) {
@@ -30,19 +68,17 @@ impl Simulation {
             report,
             account,
         };
-        if self.settings.overheads.heartbeat.0 == 0 {
-            self.receive_report(worker, pending, None);
+        let overheads = &self.settings.overheads;
+        if overheads.heartbeat.0 == 0 {
+            self.receive_report(worker, pending, Delivery::Immediate);
+            return;
+        }
+        let reports_now = overheads.out_of_band && pending.ends_work();
+        self.workers.at_mut(worker).reports.push(pending);
+        if reports_now {
+            self.expect_heartbeat_now(worker);
         } else {
-            let ends = matches!(
-                pending.report,
-                Report::Done { .. } | Report::CommitRequested | Report::Failed { .. }
-            );
-            self.workers.at_mut(worker).reports.push(pending);
-            if ends && self.settings.overheads.out_of_band {
-                self.expect_heartbeat_now(worker);
-            } else {
-                self.expect_heartbeat(worker);
-            }
+            self.expect_heartbeat(worker);
         }
     }
 
@@ -51,30 +87,27 @@ impl Simulation {
         &mut self,
         worker: u32,
         pending: PendingReport,
-        heartbeat: Option<u64>,
+        delivery: Delivery,
     ) {
-        let PendingReport {
-            place,
-            attempt,
-            report,
-            account,
-        } = pending;
+        let group = pending.group(delivery);
+        let place = pending.place;
+        let attempt = pending.attempt;
+        let report = pending.report;
         if let Some(recorder) = &mut self.recorder {
-            recorder.on_report(self.clock.now(), attempt, &report, account);
+            recorder.on_report(self.clock.now(), attempt, &report, pending.account);
         }
-        let group = match (&heartbeat, &report) {
-            (Some(_), _) => Group::Heartbeat,
-            (None, Report::Failed { .. }) => Group::Failure,
-            (None, _) => Group::Report,
-        };
         // In a heartbeat, reports keep their order; otherwise they are ordered by attempt.
-        let by_attempt = heartbeat.is_none().then_some(attempt);
+        let by_attempt = match delivery {
+            Delivery::WithHeartbeat => None,
+            Delivery::Immediate => Some(attempt),
+        };
+        let id = self.workers.at(worker).id;
         match report {
             Report::CommitRequested => {
                 let rank = self.batch.next_rank(group, worker, by_attempt);
                 self.batch.push_commit_request(CommitRequest {
                     rank,
-                    worker: self.workers.at(worker).id,
+                    worker: id,
                     attempt,
                     place,
                 });
@@ -86,7 +119,6 @@ impl Simulation {
             }
             _ => {}
         }
-        let id = self.workers.at(worker).id;
         self.batch.push(
             group,
             worker,
@@ -172,13 +204,9 @@ impl Simulation {
         }
         let effects = self.engine.handle_batch(at, events);
         if self.engine.view().tally().wakes_put_off > 0 {
-            let warning = effects.iter().find_map(|effect| match effect {
-                Effect::Warn { message } => Some(message.clone()),
-                _ => None,
-            });
             return Err(SimulationError::Untimely {
                 at: self.clock.now(),
-                message: warning.unwrap_or_default(),
+                message: first_warning(&effects),
             });
         }
         if let Some(log) = &mut self.log {
@@ -190,68 +218,67 @@ impl Simulation {
     /// Releases the slot of a suspended attempt at the coordinator.
     fn release_slot(&mut self, place: u32) {
         let attempt = self.attempts.at_mut(place);
-        let known = self
-            .engine
-            .view()
-            .attempt(attempt.id)
-            .map(|known| known.state());
+        let id = attempt.id;
+        let known = self.engine.view().attempt(id).map(Attempt::state);
         if known != Some(AttemptState::Suspending) {
             // A kill is in progress; it holds its slot until that is done.
             return;
         }
         attempt.charge(self.clock.now(), &mut self.run.slot_time);
         attempt.holds_slot = false;
-        let id = attempt.id;
         self.slot_freed(id);
     }
 
     /// Accounts the work of an ended attempt and removes it.
-    pub(super) fn end_attempt(&mut self, place: u32, report: &Report) {
+    fn end_attempt(&mut self, place: u32, report: &Report) {
         let attempt = self.attempts.at_mut(place);
         attempt.charge(self.clock.now(), &mut self.run.slot_time);
         let id = attempt.id;
-        let worker = attempt.worker;
         let executed = attempt.executed();
-        let held = attempt.holds_slot;
-        let done = attempt.done;
-        let started_fresh = attempt.done_before == 0;
-        // The work that suspensions of the attempt saved, and the work since the last of them.
-        let saved_before = attempt.preserved - attempt.done_before;
-        let since_saved = attempt.done - attempt.preserved;
-        // Its work counts as lost until the engine completes the task, since another attempt may have been
-        // first.
-        let mut lost = executed;
-        match report {
+        let holds_slot = attempt.holds_slot;
+        let lost = match report {
             Report::Done { .. } => {
+                // Its work counts as lost until the engine completes the task, since another attempt may have
+                // been first.
                 self.batch.complete(id, executed);
+                executed
             }
-            Report::Checkpointed => {
-                lost = executed.min(self.settings.overheads.checkpoint_loss.0);
-                let checkpoint = Checkpoint {
-                    worker,
-                    done: done - lost,
-                };
-                let job = self.jobs.at_mut(id.task.job);
-                if started_fresh {
-                    let dropped = job.add_checkpoint(id.task, checkpoint);
-                    self.run.slot_time.wasted += dropped;
-                    job.result.wasted.0 += dropped;
-                } else {
-                    job.replace_checkpoint(id.task, checkpoint);
-                }
-                job.result.preemptions.checkpoint += 1;
-                self.run.slot_time.saved += since_saved;
-                self.run.slot_time.saved -= lost;
+            Report::Checkpointed => self.keep_checkpoint(place),
+            _ => {
+                // What its suspends saved is lost after all.
+                self.run.slot_time.saved -= attempt.preserved - attempt.done_before;
+                executed
             }
-            _ => self.run.slot_time.saved -= saved_before,
-        }
-        self.run.slot_time.wasted += lost;
-        self.jobs.at_mut(id.task.job).result.wasted.0 += lost;
+        };
+        self.waste(id.task.job, lost);
         self.free_machine_slot(place);
-        if held {
+        if holds_slot {
             self.slot_freed(id);
         }
         self.remove_attempt(place);
+    }
+
+    /// Keeps the checkpoint of an ended attempt. Returns the work that is lost.
+    fn keep_checkpoint(&mut self, place: u32) -> u64 {
+        let loss_max = self.settings.overheads.checkpoint_loss.0;
+        let attempt = self.attempts.at(place);
+        let task = attempt.id.task;
+        let lost = attempt.executed().min(loss_max);
+        let checkpoint = Checkpoint {
+            worker: attempt.worker,
+            done: attempt.done - lost,
+        };
+        let job = self.jobs.at_mut(task.job);
+        job.result.preemptions.checkpoint += 1;
+        self.run.slot_time.saved += attempt.done - attempt.preserved;
+        self.run.slot_time.saved -= lost;
+        if attempt.done_before == 0 {
+            let dropped = job.add_checkpoint(task, checkpoint);
+            self.waste(task.job, dropped);
+        } else {
+            job.replace_checkpoint(task, checkpoint);
+        }
+        lost
     }
 
     /// Removes an attempt from all lists.

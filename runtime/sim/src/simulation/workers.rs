@@ -122,6 +122,11 @@ impl VirtualWorker {
         }
     }
 
+    /// Returns the name of its machine in recordings.
+    pub fn machine_name(&self) -> String {
+        format!("machine-{}", self.machine + 1)
+    }
+
     /// Takes a slot for a process.
     pub fn take_slot(&mut self, kind: TaskKind) {
         let limit = if kind == TaskKind::Map {
