@@ -106,8 +106,7 @@ impl SimulationSettings {
             );
             return Err(LimitError(error));
         }
-        let (maps, reduces) = self.total_slots();
-        if maps.saturating_add(reduces) > SLOTS_MAX {
+        if self.all_slots() > SLOTS_MAX {
             let error = format!(
                 "too many slots: {} machines with {} map and {} reduce slots each (limit {SLOTS_MAX})",
                 self.machines, self.slots.map, self.slots.reduce
@@ -128,8 +127,7 @@ impl SimulationSettings {
 
     /// Returns the last time at which slot time does not overflow.
     pub(crate) fn last_time(&self) -> Time {
-        let (maps, reduces) = self.total_slots();
-        Time(u64::MAX / 2 / maps.saturating_add(reduces).max(1))
+        Time(u64::MAX / 2 / self.all_slots().max(1))
     }
 
     /// Returns the slots of a machine.
@@ -157,6 +155,18 @@ impl SimulationSettings {
 
     pub fn rack_name(&self, machine: u32) -> String {
         format!("/rack-{}", self.rack_of(machine))
+    }
+
+    /// Returns the total number of slots of both kinds.
+    pub(crate) fn all_slots(&self) -> u64 {
+        let (maps, reduces) = self.total_slots();
+        maps.saturating_add(reduces)
+    }
+
+    /// Returns the total number of containers, if containers replace both kinds of slots.
+    pub(crate) fn containers(&self) -> u64 {
+        let (containers, _) = self.total_slots();
+        containers
     }
 
     /// Returns the total number of map and reduce slots.

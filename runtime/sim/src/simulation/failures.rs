@@ -9,11 +9,16 @@ pub(super) fn fails_after(seed: u64, id: AttemptId, probability: f64, work: u64)
         return None;
     }
     let drawn = draw(seed, 1, &words_of(id));
-    (uniform(drawn) < probability).then(|| (uniform(scramble(drawn)) * work as f64) as u64)
+    let fails = uniform(drawn) < probability;
+    if !fails {
+        return None;
+    }
+    let share = uniform(scramble(drawn));
+    Some((share * work as f64) as u64)
 }
 
 /// Returns the draw for the error of an attempt's reported progress, in [0, 1).
-pub(super) fn factor_of(seed: u64, id: AttemptId) -> f64 {
+pub(super) fn drawn_for_progress(seed: u64, id: AttemptId) -> f64 {
     uniform(draw(seed, 3, &words_of(id)))
 }
 
@@ -31,16 +36,19 @@ fn words_of(id: AttemptId) -> [u64; 4] {
 /// Returns the lifetime of a machine's `life`-th incarnation.
 pub(super) fn lifetime(seed: u64, machine: u32, life: u64, mean: Span) -> Span {
     let drawn = uniform(draw(seed, 2, &[u64::from(machine), life]));
-    Span((((-(1.0 - drawn).ln()) * mean.0 as f64) as u64).saturating_add(1))
+    // The inverse of the exponential distribution.
+    let means = -(1.0 - drawn).ln();
+    let micros = (means * mean.0 as f64) as u64;
+    Span(micros.saturating_add(1))
 }
 
-/// Hashes the arguments to a pseudo-random number.
+/// Hashes the arguments to a pseudo-random number. Each purpose has draws of its own.
 fn draw(seed: u64, purpose: u64, words: &[u64]) -> u64 {
-    words
-        .iter()
-        .fold(scramble(seed ^ scramble(purpose)), |state, word| {
-            scramble(state ^ scramble(*word))
-        })
+    let mut state = scramble(seed ^ scramble(purpose));
+    for word in words {
+        state = scramble(state ^ scramble(*word));
+    }
+    state
 }
 
 /// The finalizer of splitmix64.

@@ -66,9 +66,7 @@ impl Activity {
 
 impl Guard {
     pub fn new(settings: &SimulationSettings) -> Guard {
-        let (maps, reduces) = settings.total_slots();
-        let slots = maps.saturating_add(reduces);
-        let evictions_of_slots = EVICTIONS_PER_SLOT_MAX.saturating_mul(slots);
+        let evictions_of_slots = EVICTIONS_PER_SLOT_MAX.saturating_mul(settings.all_slots());
         let idle_of_machines = IDLE_PER_MACHINE_MAX * u64::from(settings.machines);
         Guard {
             last: settings.last_time(),

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use napreduce_engine::{Effect, Event, Record, Report, Time};
 
+/// The log of a run.
 pub(super) struct Log {
     to: Box<dyn Write>,
 }
@@ -14,6 +15,7 @@ impl Log {
         Log { to }
     }
 
+    /// Writes the events of a batch.
     pub fn events(&mut self, now: Time, events: &[Event]) -> io::Result<()> {
         for event in events {
             write!(self.to, "{now} ")?;
@@ -49,6 +51,7 @@ impl Log {
         Ok(())
     }
 
+    /// Writes the effects that follow them.
     pub fn effects(&mut self, effects: &[Effect]) -> io::Result<()> {
         for effect in effects {
             match effect {

@@ -75,7 +75,7 @@ impl Masters {
     }
 
     /// Adds a job that needs a master.
-    fn wait(&mut self, job: WaitingJob, rank_of_policy: i128) {
+    fn add_waiting(&mut self, job: WaitingJob, rank_of_policy: i128) {
         self.arrivals += 1;
         let rank = WaitingRank {
             of_policy: rank_of_policy,
@@ -170,8 +170,7 @@ impl Simulation {
         came: Time,
     ) -> Result<(), SimulationError> {
         let spec = spec_of(&job, came, &self.workers);
-        let (containers, _) = self.settings.total_slots();
-        let containers = u32::try_from(containers).unwrap_or(u32::MAX);
+        let containers = u32::try_from(self.settings.containers()).unwrap_or(u32::MAX);
         let policy_queues = self.engine.maxima(&spec, containers);
         for (queue, most) in &policy_queues {
             if *most < 2 {
@@ -189,7 +188,7 @@ impl Simulation {
         };
         let arrived = ArrivedJob { job, came };
         let waiting = WaitingJob { arrived, limits };
-        self.masters.wait(waiting, rank_of_policy);
+        self.masters.add_waiting(waiting, rank_of_policy);
         self.start_masters();
         Ok(())
     }
@@ -197,7 +196,7 @@ impl Simulation {
     /// Starts as many masters as the limits allow; one container is left for tasks.
     fn start_masters(&mut self) {
         let of_queue_max = self.settings.masters_max.map_or(u64::MAX, u64::from);
-        let (containers, _) = self.settings.total_slots();
+        let containers = self.settings.containers();
         while (self.masters.active.len() as u64) + 1 < containers {
             let Some(next) = self.masters.take_next(of_queue_max) else {
                 return;

@@ -7,7 +7,7 @@ use napreduce_engine::{Ratio, Report, TaskId, TaskKind};
 use super::Simulation;
 use super::attempts::Phase;
 use super::clock::{TimedEvent, next_multiple};
-use super::failures::factor_of;
+use super::failures::drawn_for_progress;
 use crate::settings::ProgressMark;
 
 /// The progress marks, by job name.
@@ -111,7 +111,7 @@ impl Simulation {
         }
         attempt.reported = now;
         let progress = attempt.progress(now);
-        let drawn = factor_of(self.settings.seed, attempt.id);
+        let drawn = drawn_for_progress(self.settings.seed, attempt.id);
         let model = self.settings.progress;
         self.send_report(
             place,

@@ -41,12 +41,15 @@ impl fmt::Debug for Recording {
     }
 }
 
+/// Records the histories of a run's jobs.
 #[derive(Debug)]
 pub(super) struct Recorder {
     recording: Recording,
+    /// The jobs that have not ended.
     jobs: BTreeMap<JobId, RecordedJob>,
 }
 
+/// What was recorded of a job.
 #[derive(Debug, Default)]
 struct RecordedJob {
     attempts: Vec<Arc<AttemptSummary>>,
@@ -77,6 +80,7 @@ impl RecordedJob {
         }
     }
 
+    /// Increments one of two counters, by the kind of a task.
     fn count(&mut self, kind: TaskKind, map: Counter, reduce: Counter) {
         let counter = if kind == TaskKind::Map { map } else { reduce };
         self.counters.add(counter.in_words(), 1);
@@ -264,11 +268,6 @@ fn ended_job(
 ) -> EndedJob {
     let plan = &job.plan;
     let result = &job.result;
-    let progress = |kind| PhaseProgress {
-        tasks: plan.tasks(kind) as u32,
-        done: job.tasks_done(kind),
-        ..PhaseProgress::default()
-    };
     let summary = JobSummary {
         job: result.job,
         name: plan.name.to_string(),
@@ -280,8 +279,8 @@ fn ended_job(
         submitted_millis: result.submitted.0 / 1_000,
         ended_millis: Some(now.0 / 1_000),
         progress: JobProgress {
-            map: progress(TaskKind::Map),
-            reduce: progress(TaskKind::Reduce),
+            map: phase_progress(job, TaskKind::Map),
+            reduce: phase_progress(job, TaskKind::Reduce),
             left: None,
         },
         output: PathBuf::new(),
@@ -305,22 +304,19 @@ fn ended_job(
             output: PathBuf::new(),
         })
     });
-    let with_figures = |attempt| {
-        let attempt = Arc::unwrap_or_clone(attempt);
-        AttemptSummary {
-            figures: figures(job, &attempt),
-            ..attempt
-        }
-    };
-    let attempts = recorded.attempts.into_iter().map(with_figures).collect();
-    let events = recorded.events;
+    let mut attempts = Vec::with_capacity(recorded.attempts.len());
+    for attempt in recorded.attempts {
+        let mut attempt = Arc::unwrap_or_clone(attempt);
+        attempt.figures = figures(job, &attempt);
+        attempts.push(attempt);
+    }
     EndedJob {
         token: u128::from(result.job.0),
         end,
         detail: JobDetail {
             counters,
             attempts,
-            events,
+            events: recorded.events,
             preemptions,
             resumes,
             restores,
@@ -329,6 +325,15 @@ fn ended_job(
         },
         cluster: Some(cluster),
         logs: Vec::new(),
+    }
+}
+
+/// Returns the number of tasks of a kind, and how many are done.
+fn phase_progress(job: &RunningJob, kind: TaskKind) -> PhaseProgress {
+    PhaseProgress {
+        tasks: job.plan.tasks(kind) as u32,
+        done: job.tasks_done(kind),
+        ..PhaseProgress::default()
     }
 }
 
@@ -347,20 +352,20 @@ fn settings(plan: &SimulatedJob) -> JobSettings {
     }
 }
 
-/// Returns the bytes moved by a successful attempt.
+/// Returns the bytes moved by an attempt, if it succeeded.
 fn figures(job: &RunningJob, attempt: &AttemptSummary) -> Option<AttemptFigures> {
+    if !attempt.has_succeeded() {
+        return None;
+    }
+    let mut figures = AttemptFigures::default();
     let index = attempt.attempt.task.index as usize;
-    let (input_bytes, output_bytes) = match attempt.attempt.task.kind {
-        TaskKind::Map => (
-            job.plan.maps[index].bytes,
-            job.plan.maps[index].output_bytes,
-        ),
-        TaskKind::Reduce => (job.plan.reduces[index].bytes, 0),
-    };
-    let is_done = attempt.has_succeeded();
-    is_done.then(|| AttemptFigures {
-        input_bytes,
-        output_bytes,
-        ..AttemptFigures::default()
-    })
+    match attempt.attempt.task.kind {
+        TaskKind::Map => {
+            let map = &job.plan.maps[index];
+            figures.input_bytes = map.bytes;
+            figures.output_bytes = map.output_bytes;
+        }
+        TaskKind::Reduce => figures.input_bytes = job.plan.reduces[index].bytes,
+    }
+    Some(figures)
 }
