@@ -200,8 +200,8 @@ impl Node {
         task
     }
 
-    /// Returns the result of blocking work, after a time that is drawn now.
-    pub(super) fn late<T>(
+    /// Returns a future that does blocking work after a time that is drawn now.
+    pub(super) fn after_latency<T>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> impl Future<Output = T> + Send + 'static {

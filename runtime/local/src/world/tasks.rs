@@ -78,27 +78,28 @@ impl Tasks {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let (sender, ended) = oneshot::channel();
+        let (sender, output) = oneshot::channel();
         match &self.runner {
             Runner::Tokio => {
                 let runtime = Builder::new_current_thread().enable_all().build()?;
                 let thread = thread::Builder::new().name(name.to_owned());
                 thread.spawn(move || {
                     run_soon_when_woken();
-                    let output = runtime.block_on(future);
-                    // Fails if nothing waits for the end.
-                    let _ = sender.send(output);
+                    let result = runtime.block_on(future);
+                    // Fails if nothing waits for the result.
+                    let _ = sender.send(result);
                 })?;
             }
             #[cfg(feature = "simulated")]
             Runner::Node(node) => {
                 node.spawn(async move {
-                    // Fails if nothing waits for the end.
-                    let _ = sender.send(future.await);
+                    let result = future.await;
+                    // Fails if nothing waits for the result.
+                    let _ = sender.send(result);
                 });
             }
         }
-        Ok(ended)
+        Ok(output)
     }
 
     /// Runs a closure that may block, away from the tasks. It runs to its end even if nothing awaits it.
@@ -109,7 +110,7 @@ impl Tasks {
         match &self.runner {
             Runner::Tokio => tokio::task::spawn_blocking(work),
             #[cfg(feature = "simulated")]
-            Runner::Node(node) => node.spawn(node.late(work)),
+            Runner::Node(node) => node.spawn(node.after_latency(work)),
         }
     }
 
@@ -122,7 +123,7 @@ impl Tasks {
         match &self.runner {
             Runner::Tokio => set.spawn_blocking(work),
             #[cfg(feature = "simulated")]
-            Runner::Node(node) => node.spawn_in(set, node.late(work)),
+            Runner::Node(node) => node.spawn_in(set, node.after_latency(work)),
         }
     }
 }
