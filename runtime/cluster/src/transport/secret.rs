@@ -85,11 +85,10 @@ pub fn read_secret(disk: &dyn Disk, path: &Path) -> Result<Secret, SecretError> 
     file.take(DIGITS as u64 + 3)
         .read_to_end(&mut text)
         .map_err(SecretError::io("read secret file", path))?;
-    let malformed = |found| SecretError::Malformed {
+    parse(text.trim_ascii_end()).map_err(|found| SecretError::Malformed {
         path: path.to_owned(),
         found,
-    };
-    parse(text.trim_ascii_end()).map_err(malformed)
+    })
 }
 
 /// Reads a secret file, or creates it with a new secret. Concurrent callers get the same secret.
@@ -114,18 +113,31 @@ fn write_new(disk: &dyn Disk, secret: &Secret, path: &Path) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{:016x}.new", u64::from_le_bytes(unique)));
     let unfinished = PathBuf::from(name);
-    let mut file = disk.open(&unfinished, Opening::CreateNew { mode: 0o600 })?;
     let mut text = Zeroizing::new(String::with_capacity(DIGITS + 1));
     for byte in secret.bytes() {
         write!(text, "{byte:02x}").map_err(io::Error::other)?;
     }
     text.push('\n');
-    let written = file
-        .write_all(text.as_bytes())
-        .and_then(|()| file.sync_data());
-    let linked = written.and_then(|()| disk.link(&unfinished, path));
+    let file = disk.open(&unfinished, Opening::CreateNew { mode: 0o600 })?;
+    let linked = write_and_link(disk, file, text.as_bytes(), &unfinished, path);
+    // The file has its name by now, or is useless.
     let removed = disk.remove_file(&unfinished);
-    linked.and(removed).and_then(|()| disk.sync_parent(path))
+    linked?;
+    removed?;
+    disk.sync_parent(path)
+}
+
+/// Writes and syncs an unfinished file, then links it to its path; fails if the path exists.
+fn write_and_link(
+    disk: &dyn Disk,
+    mut file: Box<dyn DiskFile>,
+    text: &[u8],
+    unfinished: &Path,
+    path: &Path,
+) -> io::Result<()> {
+    file.write_all(text)?;
+    file.sync_data()?;
+    disk.link(unfinished, path)
 }
 
 /// Returns the token that proves that a task belongs to a job. It reveals neither the secret nor other
@@ -162,23 +174,18 @@ fn check_privacy(file: &dyn DiskFile, path: &Path) -> Result<(), SecretError> {
     Ok(())
 }
 
+/// Parses the digits of a secret. The error describes the text without revealing it.
 fn parse(text: &[u8]) -> Result<Secret, String> {
     if text.len() != DIGITS {
-        let more = if text.len() > DIGITS {
-            "more than "
+        return Err(if text.len() > DIGITS {
+            format!("more than {DIGITS} characters")
         } else {
-            ""
-        };
-        return Err(format!("{more}{} characters", text.len().min(DIGITS)));
+            format!("{} characters", text.len())
+        });
     }
-    let digit = |byte: u8| {
-        char::from(byte)
-            .to_digit(16)
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
     let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
     for (index, (byte, pair)) in bytes.iter_mut().zip(text.chunks_exact(2)).enumerate() {
-        let (Some(high), Some(low)) = (digit(pair[0]), digit(pair[1])) else {
+        let (Some(high), Some(low)) = (digit_value(pair[0]), digit_value(pair[1])) else {
             return Err(format!(
                 "invalid characters {} and {}",
                 2 * index + 1,
@@ -188,4 +195,10 @@ fn parse(text: &[u8]) -> Result<Secret, String> {
         *byte = high << 4 | low;
     }
     Ok(bytes.into())
+}
+
+/// Returns the value of a hexadecimal digit.
+fn digit_value(digit: u8) -> Option<u8> {
+    let value = char::from(digit).to_digit(16)?;
+    u8::try_from(value).ok()
 }
