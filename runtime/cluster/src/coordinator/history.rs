@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, JobId, TaskKind, WorkerState};
 use napreduce_history::{EndedJob, HistoryStore, KeptLog, RecordedCluster, WorkerGroup};
-use napreduce_local::coordinator::{CoordinatorState, Following, Link};
+use napreduce_local::coordinator::{CoordinatorState, Following};
 use napreduce_protocol::requests::GetWindow;
 use napreduce_protocol::{ClusterWindow, JobDetail, JobSummary};
 use tokio::sync::watch;
@@ -53,28 +53,33 @@ impl ClusterCoordinator {
         });
     }
 
-    /// Reads an ended job outside the loop and answers with the result of `make`.
+    /// Reads an ended job outside the loop and answers with the result of `make_answer`.
     pub(super) fn read_ended<T: Send + 'static>(
         &self,
         job: JobId,
         reply: Reply<T>,
-        make: impl FnOnce(EndedJob) -> Result<T, Refusal> + Send + 'static,
+        make_answer: impl FnOnce(EndedJob) -> Result<T, Refusal> + Send + 'static,
     ) {
         if !self.history.has(job) {
-            return reply.send(Err(match self.local.state().unrecorded().get(&job) {
+            let refusal = match self.local.state().unrecorded().get(&job) {
                 Some(summary) => details_are_lost(summary),
                 None => Refusal::NoSuchJob(job),
-            }));
+            };
+            return reply.send(Err(refusal));
         }
         let history = Arc::clone(&self.history);
         let tasks = &self.configuration.world.tasks;
-        tasks.blocking(move || reply.send(read(history, job).and_then(make)));
+        tasks.blocking(move || {
+            let ended = read(history, job);
+            reply.send(ended.and_then(make_answer));
+        });
     }
 
-    /// Data addresses of present workers by name: a worker may have returned under another number.
+    /// Returns the data addresses of present workers by name: a worker may have returned under another number.
     pub(super) fn data_addresses(&self) -> BTreeMap<String, String> {
         let mut addresses = BTreeMap::new();
-        for identity in self.local.state().links().values().map(Link::identity) {
+        for link in self.local.state().links().values() {
+            let identity = link.identity();
             addresses
                 .entry(identity.name.clone())
                 .or_insert_with(|| identity.data_address.clone());
@@ -83,28 +88,30 @@ impl ClusterCoordinator {
     }
 }
 
-/// Returns a function that describes the job's cluster for the history: policy and workers as of now.
-/// Building the description takes too long for the loop.
+/// Returns a function that describes the cluster for the history: policy and workers as of now. It is called
+/// outside the loop, since it takes too long there.
 pub(super) fn recorded_cluster(
     state: &CoordinatorState,
     configuration: &CoordinatorConfiguration,
 ) -> impl FnOnce() -> RecordedCluster + Send + use<> {
     let scheduler = Arc::clone(&configuration.scheduler);
     let preemption = configuration.preemption;
+    // Number of workers by their map and reduce slots.
     let mut counts: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     for worker in state.links().keys() {
         if let Some(worker) = state.view().worker(*worker)
             && worker.state() == WorkerState::Up
         {
-            let slots = (worker.slots(TaskKind::Map), worker.slots(TaskKind::Reduce));
-            *counts.entry(slots).or_default() += 1;
+            let map_slots = worker.slots(TaskKind::Map);
+            let reduce_slots = worker.slots(TaskKind::Reduce);
+            *counts.entry((map_slots, reduce_slots)).or_default() += 1;
         }
     }
     move || {
         let mut workers = Vec::new();
-        for ((map_slots, reduce_slots), count) in counts {
+        for ((map_slots, reduce_slots), workers_of_group) in counts {
             workers.push(WorkerGroup {
-                workers: count,
+                workers: workers_of_group,
                 map_slots,
                 reduce_slots,
             });
@@ -120,10 +127,10 @@ pub(super) fn recorded_cluster(
 }
 
 fn details_are_lost(ended: &JobSummary) -> Refusal {
+    let phase = ended.phase.in_words();
     let why = ended.unrecorded.as_deref().unwrap_or_default();
-    let how = ended.phase.in_words();
     Refusal::failed(format_args!(
-        "{} has {how}, but is missing from the history: {why}",
+        "{} has {phase}, but is missing from the history: {why}",
         ended.job
     ))
 }
@@ -145,11 +152,11 @@ fn log_holder(
     attempt: AttemptId,
     workers: &BTreeMap<String, String>,
 ) -> Result<LogHolder, Refusal> {
-    let Some(summary) = detail
+    let known = detail
         .attempts
         .iter()
-        .find(|summary| summary.attempt == attempt)
-    else {
+        .find(|summary| summary.attempt == attempt);
+    let Some(summary) = known else {
         return Err(Refusal::wrong(format!("{attempt} does not exist")));
     };
     let address = match workers.get(&summary.worker_name) {
@@ -159,10 +166,10 @@ fn log_holder(
             summary.worker_name
         )),
     };
-    let kept = logs.iter().find(|log| log.attempt == attempt);
+    let kept_log = logs.iter().find(|log| log.attempt == attempt);
     Ok(LogHolder {
         address,
-        stderr: kept.map(|log| Arc::clone(&log.stderr)),
+        stderr: kept_log.map(|log| Arc::clone(&log.stderr)),
         has_ended: summary.ended_millis.is_some(),
     })
 }

@@ -18,7 +18,7 @@ impl HandleLater for Submission {
             reached(Situation::SubmissionRepeated);
             return reply.send(Ok(job));
         }
-        let rerun_of = self.rerun_of.as_ref().map(|of| of.job);
+        let rerun_of = self.rerun_of.as_ref().map(|rerun| rerun.job);
         if coordinator.local.is_claiming_for(token) {
             reached(Situation::SubmissionJoined);
             let submitter = submitting_client(reply, rerun_of);
@@ -45,10 +45,11 @@ impl HandleLater for Submission {
 /// Returns a submitter that passes the result of the submission on to the client.
 fn submitting_client(reply: Reply<JobId>, rerun_of: Option<JobId>) -> Submitter {
     Submitter::Client(Box::new(move |submitted| {
-        reply.send(submitted.map_err(|error| match rerun_of {
+        let answer = submitted.map_err(|error| match rerun_of {
             Some(job) => Refusal::from_rerun_error(job, error),
             None => Refusal::from_job_error(error),
-        }));
+        });
+        reply.send(answer);
     }))
 }
 
@@ -66,10 +67,10 @@ impl ClusterCoordinator {
     /// Fails if the job cannot be checkpointed as the rules require, its queue is unknown, or the policy
     /// rejects it.
     fn admit(&self, plan: &JobPlan, user: &str) -> Result<(), Refusal> {
-        let scheduler = &*self.configuration.scheduler;
-        let preemption = &self.configuration.preemption;
-        check_queue(scheduler, &self.configuration.queues, &plan.queue).map_err(Refusal::wrong)?;
-        check(scheduler, preemption, plan).map_err(Refusal::wrong)?;
+        self.check_queue(&plan.queue)?;
+        let configuration = &self.configuration;
+        check_saved_state(&*configuration.scheduler, &configuration.preemption, plan)
+            .map_err(Refusal::wrong)?;
         let now = self.local.entry_time();
         let engine = self.local.state().engine();
         engine.can_meet(now, &spec_of(plan, user, now))?;
@@ -78,22 +79,24 @@ impl ClusterCoordinator {
 
     /// Checks that jobs may use a queue of this name.
     pub(super) fn check_queue(&self, queue: &str) -> Result<(), Refusal> {
-        check_queue(
-            &*self.configuration.scheduler,
-            &self.configuration.queues,
-            queue,
-        )
-        .map_err(Refusal::wrong)
+        let configuration = &self.configuration;
+        check_queue_name(&*configuration.scheduler, &configuration.queues, queue)
+            .map_err(Refusal::wrong)
     }
 }
 
 /// Rejects unknown queue names. A policy without a list of queues accepts any name.
-fn check_queue(scheduler: &dyn PolicyChoice, more: &[String], queue: &str) -> Result<(), String> {
-    let Some(own) = scheduler.queues() else {
+fn check_queue_name(
+    scheduler: &dyn PolicyChoice,
+    configured_queues: &[String],
+    queue: &str,
+) -> Result<(), String> {
+    let Some(policy_queues) = scheduler.queues() else {
         return Ok(());
     };
-    let mut known: Vec<&str> = [JobPlan::QUEUE_DEFAULT].into_iter().chain(own).collect();
-    known.extend(more.iter().map(String::as_str));
+    let mut known = vec![JobPlan::QUEUE_DEFAULT];
+    known.extend(policy_queues);
+    known.extend(configured_queues.iter().map(String::as_str));
     if known.contains(&queue) {
         return Ok(());
     }
@@ -107,20 +110,21 @@ fn check_queue(scheduler: &dyn PolicyChoice, more: &[String], queue: &str) -> Re
     ))
 }
 
-fn check(
+/// Rejects a job whose tasks the policy would checkpoint although they do not save their state.
+fn check_saved_state(
     scheduler: &dyn PolicyChoice,
     preemption: &PreemptionSettings,
     plan: &JobPlan,
 ) -> Result<(), String> {
     for kind in plan.unsaved() {
         if let Some(why) = scheduler.checkpoints(kind, &plan.name, preemption) {
-            return Err(refusal(kind, plan, why));
+            return Err(unsaved_state(kind, plan, why));
         }
     }
     Ok(())
 }
 
-fn refusal(kind: TaskKind, plan: &JobPlan, why: &str) -> String {
+fn unsaved_state(kind: TaskKind, plan: &JobPlan, why: &str) -> String {
     let name = &plan.name;
     let code = match kind {
         TaskKind::Map => "mapper",
@@ -147,7 +151,7 @@ mod tests {
         let scheduler = SchedulerConfiguration::named(scheduler);
         let mut plan = JobPlan::new("count", "/out");
         plan.checkpoint = CheckpointSupport { map, reduce };
-        check(&scheduler, &PreemptionSettings::default(), &plan)
+        check_saved_state(&scheduler, &PreemptionSettings::default(), &plan)
     }
 
     #[test]
@@ -181,34 +185,38 @@ mod tests {
             SchedulerName::Fcs,
             SchedulerName::Trigger,
         ] {
-            assert_eq!(check_queue(&named(scheduler), &[], "default"), Ok(()));
-            assert_eq!(check_queue(&named(scheduler), &more, "nightly"), Ok(()));
-            let error = check_queue(&named(scheduler), &more, "prod").expect_err("no such queue");
+            assert_eq!(check_queue_name(&named(scheduler), &[], "default"), Ok(()));
+            assert_eq!(
+                check_queue_name(&named(scheduler), &more, "nightly"),
+                Ok(())
+            );
+            let error =
+                check_queue_name(&named(scheduler), &more, "prod").expect_err("no such queue");
             let expected =
                 format!("unknown queue prod: the scheduler {scheduler} has default, nightly; ");
             assert!(error.starts_with(&expected), "{error}");
         }
         let mut hfsp = named(SchedulerName::Hfsp);
         hfsp.tables.hfsp.weights.insert("etl".to_owned(), 3);
-        assert_eq!(check_queue(&hfsp, &[], "etl"), Ok(()));
-        let error = check_queue(&hfsp, &[], "elt").expect_err("no such queue");
+        assert_eq!(check_queue_name(&hfsp, &[], "etl"), Ok(()));
+        let error = check_queue_name(&hfsp, &[], "elt").expect_err("no such queue");
         assert!(error.contains("has default, etl;"), "{error}");
         assert_eq!(
-            check_queue(&named(SchedulerName::Natjam), &[], "whatever"),
+            check_queue_name(&named(SchedulerName::Natjam), &[], "whatever"),
             Ok(())
         );
         let mut capacity = named(SchedulerName::Capacity);
-        assert_eq!(check_queue(&capacity, &[], "default"), Ok(()));
+        assert_eq!(check_queue_name(&capacity, &[], "default"), Ok(()));
         let etl = QueueConfiguration::new("etl", Ratio::whole(100));
         let part = |name: &str| QueueConfiguration {
             parent: "etl".to_owned(),
             ..QueueConfiguration::new(name, Ratio::whole(50))
         };
         capacity.tables.capacity.queue = vec![etl, part("daily"), part("weekly")];
-        assert_eq!(check_queue(&capacity, &more, "nightly"), Ok(()));
-        assert_eq!(check_queue(&capacity, &[], "weekly"), Ok(()));
+        assert_eq!(check_queue_name(&capacity, &more, "nightly"), Ok(()));
+        assert_eq!(check_queue_name(&capacity, &[], "weekly"), Ok(()));
         for wrong in ["typo", "etl"] {
-            let error = check_queue(&capacity, &[], wrong).expect_err("it takes no jobs");
+            let error = check_queue_name(&capacity, &[], wrong).expect_err("it takes no jobs");
             assert!(error.contains("has daily, default, weekly;"), "{error}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_protocol::{Blob, Digest, Split, StorageScheme, Submission};
+use napreduce_protocol::{Blob, Digest, InputSplit, SideFile, Split, StorageScheme, Submission};
 
 use crate::blobs::PinnedBlob;
 use crate::coordinator::refusal::Refusal;
@@ -25,41 +25,45 @@ pub(super) fn check(
             plan.output.display()
         )));
     }
-    if plan.splits.iter().any(|split| split.parts.is_empty()) {
-        return Err(Refusal::wrong(
-            "invalid plan: a split has no file".to_owned(),
-        ));
+    check_inputs(&plan.splits)?;
+    check_files(&submission.files, pins)?;
+    check_program(submission, pins)
+}
+
+fn check_inputs(splits: &[InputSplit]) -> Result<(), Refusal> {
+    for split in splits {
+        if split.parts.is_empty() {
+            return Err(Refusal::wrong("invalid plan: a split has no file"));
+        }
     }
-    if let Some(part) = plan
-        .splits
-        .iter()
-        .flat_map(|split| &split.parts)
-        .find(|part| !is_everywhere(part))
-    {
-        return Err(Refusal::wrong(format!(
-            "input {} is not an absolute path",
-            part.path.display()
-        )));
+    for part in splits.iter().flat_map(|split| &split.parts) {
+        if !is_same_on_every_worker(part) {
+            return Err(Refusal::wrong(format!(
+                "input {} is not an absolute path",
+                part.path.display()
+            )));
+        }
     }
-    if let Some(part) = plan
-        .splits
-        .iter()
-        .flat_map(|split| &split.parts)
-        .find(|part| !is_pinned(part))
-    {
-        return Err(Refusal::wrong(format!(
-            "input {} has no version; submit with the napreduce version of the cluster",
-            part.path.display()
-        )));
+    for part in splits.iter().flat_map(|split| &split.parts) {
+        if !is_pinned(part) {
+            return Err(Refusal::wrong(format!(
+                "input {} has no version; submit with the napreduce version of the cluster",
+                part.path.display()
+            )));
+        }
     }
-    if submission.files.len() > FILES_MAX {
-        let count = submission.files.len();
+    Ok(())
+}
+
+fn check_files(files: &[SideFile], pins: &BTreeMap<Digest, PinnedBlob>) -> Result<(), Refusal> {
+    let count = files.len();
+    if count > FILES_MAX {
         return Err(Refusal::wrong(format!(
             "too many side files: {count} (limit {FILES_MAX})"
         )));
     }
     let mut names = BTreeSet::new();
-    for file in &submission.files {
+    for file in files {
         check_name(&file.name).map_err(Refusal::wrong)?;
         if !names.insert(file.name.as_str()) {
             return Err(Refusal::wrong(format!(
@@ -69,6 +73,13 @@ pub(super) fn check(
         }
         pinned(&file.blob, pins)?;
     }
+    Ok(())
+}
+
+fn check_program(
+    submission: &Submission,
+    pins: &BTreeMap<Digest, PinnedBlob>,
+) -> Result<(), Refusal> {
     let program = pinned(&submission.program, pins)?;
     let architecture = program
         .architecture()
@@ -83,7 +94,7 @@ pub(super) fn check(
 }
 
 /// Returns whether an input's path has the same meaning on every worker.
-fn is_everywhere(part: &Split) -> bool {
+fn is_same_on_every_worker(part: &Split) -> bool {
     part.path.is_absolute() || StorageScheme::from_path(&part.path).is_some()
 }
 
@@ -95,25 +106,27 @@ fn is_pinned(part: &Split) -> bool {
 
 /// Checks that a name is a plain file name.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
-    let wrong = name.is_empty()
+    let is_invalid = name.is_empty()
         || name == "."
         || name == ".."
         || name.len() > NAME_BYTES_MAX
         || name.contains(['/', '\0']);
-    if wrong {
+    if is_invalid {
         return Err(format!("invalid side file name {name:?}; use PATH#NAME"));
     }
     Ok(())
 }
 
+/// Returns the stored blob that the client's connection keeps for the submission.
 fn pinned<'p>(
     blob: &Blob,
     pins: &'p BTreeMap<Digest, PinnedBlob>,
 ) -> Result<&'p PinnedBlob, Refusal> {
     let digest = blob.digest;
-    pins.get(&digest).ok_or_else(|| {
-        Refusal::wrong(format!(
+    match pins.get(&digest) {
+        Some(pinned) => Ok(pinned),
+        None => Err(Refusal::wrong(format!(
             "protocol error: blob {digest} was not offered before the submission"
-        ))
-    })
+        ))),
+    }
 }
