@@ -16,7 +16,7 @@ use super::disk::{Disk, free_bytes};
 use super::logs::LogShelf;
 use super::paths::WorkerPaths;
 use super::preparation::prepare;
-use super::worker_directory::{is_neighbour, is_within_sight};
+use super::worker_directory::{has_visible_process, is_visible};
 use crate::blobs::BlobStore;
 use crate::transport::job_token;
 
@@ -125,11 +125,11 @@ impl Environment for WorkerEnvironment {
 impl WorkerEnvironment {
     /// Determines how much of another worker is visible from here.
     fn look_at<'a>(&self, peer: &'a Peer) -> (&'a Peer, Sight) {
-        let seen = !self.configuration.network_shuffle
-            && is_within_sight(&peer.directory, peer.incarnation);
+        let seen =
+            !self.configuration.network_shuffle && is_visible(&peer.directory, peer.incarnation);
         let sight = if !seen {
             Sight::Nothing
-        } else if is_neighbour(&self.configuration.world, &peer.directory) {
+        } else if has_visible_process(&self.configuration.world, &peer.directory) {
             Sight::Everything
         } else {
             Sight::Disk

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use super::environment::WorkerEnvironment;
 use super::error::WorkerError;
-use super::worker_directory::make;
+use super::worker_directory::make_directory;
 use crate::blobs::{BlobError, FetchError, PinnedBlob, Stamp, fetch, program_architecture};
 
 /// Pauses between tries to fetch a file.
@@ -37,7 +37,7 @@ pub(super) async fn prepare(
         files.clone(),
     ];
     for directory in &directories {
-        make(directory).map_err(|error| not_made(&environment, &error))?;
+        make_directory(directory).map_err(|error| not_made(&environment, &error))?;
     }
     let (program, pinned) = match description.program {
         Some(blob) => {

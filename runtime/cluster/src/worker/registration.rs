@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use napreduce_engine::WorkerId;
 use napreduce_local::process::Processes;
-use napreduce_local::worker::{SegmentMemory, Worker, WorkerSettings};
+use napreduce_local::worker::{Environment, SegmentMemory, Worker, WorkerSettings};
 use napreduce_local::world::Tasks;
 use napreduce_protocol::{ToWorker, WorkerNews};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use super::environment::WorkerEnvironment;
-use super::worker_directory::{clear_jobs, keep_logs_of};
+use super::worker_directory::{clear_jobs, remove_logs_of_other_journals};
 
 /// Resources shared by all lives of a worker.
 pub(super) struct Resources {
@@ -33,6 +33,7 @@ pub(super) struct Registration {
     news: UnboundedReceiver<WorkerNews>,
     /// Resolves when the life has ended.
     ended: oneshot::Receiver<()>,
+    /// Number of running attempts.
     running: Arc<AtomicUsize>,
 }
 
@@ -46,10 +47,10 @@ impl Registration {
         worker: WorkerId,
         journal: u64,
         heartbeat: Duration,
-        before: Option<Registration>,
+        previous: Option<Registration>,
     ) -> io::Result<Registration> {
-        let (orders, followed) = unbounded_channel();
-        let (sender, news) = unbounded_channel();
+        let (orders, orders_of_loop) = unbounded_channel();
+        let (news_of_loop, news) = unbounded_channel();
         let environment = Arc::clone(&resources.environment);
         let world = environment.configuration.world.clone();
         let settings = WorkerSettings {
@@ -57,21 +58,21 @@ impl Registration {
             heartbeat,
             processes: Arc::clone(&resources.processes),
             task_silence_max: environment.configuration.task_silence_max,
-            environment: Some((Arc::clone(&environment) as _, worker)),
+            environment: Some((Arc::clone(&environment) as Arc<dyn Environment>, worker)),
             segment_memory: Arc::clone(&resources.segment_memory),
             suspend: environment.configuration.suspend,
             running: Arc::default(),
         };
         let running = Arc::clone(&settings.running);
         let tasks = world.tasks.clone();
-        let living = async move {
-            if let Some(before) = before {
-                before.end().await;
+        let life = async move {
+            if let Some(previous) = previous {
+                previous.end().await;
             }
             clear(&tasks, environment, journal).await;
-            Worker::run(settings, followed, sender).await;
+            Worker::run(settings, orders_of_loop, news_of_loop).await;
         };
-        let ended = world.tasks.spawn_on_thread("attempts", living)?;
+        let ended = world.tasks.spawn_on_thread("attempts", life)?;
         Ok(Registration {
             orders,
             news,
@@ -103,33 +104,28 @@ impl Registration {
 
     /// Ends every attempt and waits until all have ended.
     pub(super) async fn end(self) {
-        let Registration {
-            orders,
-            news,
-            ended,
-            ..
-        } = self;
-        drop((orders, news));
+        // The loop ends when its orders are closed.
+        drop(self.orders);
+        drop(self.news);
         // A panic has been printed; its attempts died with it.
-        let _ = ended.await;
+        let _ = self.ended.await;
     }
 }
 
 /// Removes data of earlier jobs on a blocking thread, since there may be much of it.
 async fn clear(tasks: &Tasks, environment: Arc<WorkerEnvironment>, journal: u64) {
     let cleared = tasks.blocking(move || {
-        let name = environment.name.clone();
-        let logs = keep_logs_of(&environment.paths, journal).map(|removed| {
-            if removed {
-                environment.logs.clear();
-            }
-        });
-        for error in [clear_jobs(&environment.paths), logs]
+        let logs_removed = remove_logs_of_other_journals(&environment.paths, journal);
+        if matches!(logs_removed, Ok(true)) {
+            environment.logs.clear();
+        }
+        let jobs_cleared = clear_jobs(&environment.paths);
+        for error in [jobs_cleared.err(), logs_removed.err()]
             .into_iter()
-            .filter_map(Result::err)
+            .flatten()
         {
             // Old files are harmless: attempts are renumbered and create what they need.
-            tracing::warn!(target: "worker", worker = %name, "{error}");
+            tracing::warn!(target: "worker", worker = %environment.name, "{error}");
         }
     });
     // Fails only after a panic, which was printed.

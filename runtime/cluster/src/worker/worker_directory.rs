@@ -2,8 +2,9 @@
 //! begins.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use napreduce_local::process::{Life, ProcessIdentity};
 use napreduce_local::world::disk::RealDisk;
@@ -21,7 +22,7 @@ use crate::directory_mark::{DirectoryKind, DirectoryMarkError, take_directory};
 /// Maximum length of the files with one line.
 const LINE_BYTES_MAX: u64 = 4 << 10;
 /// Maximum number of directories of unnamed workers to try before creating a new one.
-const NAMELESS_MAX: usize = 10_000;
+const UNNAMED_MAX: usize = 10_000;
 
 /// A directory locked by this process.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ pub(super) struct WorkerDirectory {
     pub(super) name: String,
     /// Random number of this start of the daemon.
     pub(super) incarnation: u64,
+    /// Held while the daemon lives.
     _lock: File,
 }
 
@@ -47,28 +49,14 @@ impl WorkerDirectory {
         match (directory, name) {
             (Some(directory), name) => WorkerDirectory::open(world, directory, name),
             (None, Some(name)) => WorkerDirectory::open(world, &workers.join(name), Some(name)),
-            (None, None) => WorkerDirectory::take_nameless(world, workers),
+            (None, None) => WorkerDirectory::take_unnamed(world, workers),
         }
     }
 
     /// Takes a free directory that an earlier daemon of this host created, or a new one. Starting three
     /// unnamed workers twice uses the same three directories.
-    fn take_nameless(world: &World, workers: &Path) -> Result<WorkerDirectory, WorkerError> {
-        let prefix = format!("{}-", host_name(world));
-        let mut names = Vec::new();
-        let listed = fs::read_dir(workers)
-            .if_there()
-            .map_err(WorkerError::io(format!("list {}", workers.display())))?;
-        for entry in listed.into_iter().flatten().flatten() {
-            if let Ok(name) = entry.file_name().into_string()
-                && is_made_up(&name, &prefix)
-                && names.len() < NAMELESS_MAX
-            {
-                names.push(name);
-            }
-        }
-        names.sort();
-        for name in names {
+    fn take_unnamed(world: &World, workers: &Path) -> Result<WorkerDirectory, WorkerError> {
+        for name in generated_names(world, workers)? {
             match WorkerDirectory::open(world, &workers.join(&name), Some(&name)) {
                 Err(
                     WorkerError::Locked { .. }
@@ -77,7 +65,7 @@ impl WorkerDirectory {
                 opened => return opened,
             }
         }
-        let name = made_up_name(world)?;
+        let name = generate_name(world)?;
         WorkerDirectory::open(world, &workers.join(&name), Some(&name))
     }
 
@@ -86,37 +74,59 @@ impl WorkerDirectory {
     fn open(
         world: &World,
         directory: &Path,
-        asked: Option<&str>,
+        requested_name: Option<&str>,
     ) -> Result<WorkerDirectory, WorkerError> {
         let absolute = std::path::absolute(directory);
         let root = absolute.map_err(WorkerError::io(format!("find {}", directory.display())))?;
         let paths = WorkerPaths::new(root);
-        make(paths.root())?;
+        make_directory(paths.root())?;
+        let is_foreign = |_: &str| true;
+        let made_before = || is_of_version_without_marks(&paths);
         take_directory(
             &RealDisk,
             paths.root(),
             DirectoryKind::Worker,
-            |_| true,
-            || made_before_marks(&paths),
+            is_foreign,
+            made_before,
         )?;
         let lock = lock(&paths)?;
-        let name = settle_name(world, &paths, asked)?;
-        let incarnation = draw(&world.random)?;
-        let directory = WorkerDirectory {
+        let name = settle_name(world, &paths, requested_name)?;
+        let incarnation = random_number(&world.random)?;
+        clear_jobs(&paths)?;
+        make_directory(&paths.logs())?;
+        write_atomically(&paths.process(), &identity(world)?)?;
+        write_atomically(&paths.incarnation(), &incarnation_line(incarnation))?;
+        Ok(WorkerDirectory {
             paths,
             name,
             incarnation,
             _lock: lock,
-        };
-        clear_jobs(&directory.paths)?;
-        make(&directory.paths.logs())?;
-        write(&directory.paths.process(), &identity(world)?)?;
-        write(
-            &directory.paths.incarnation(),
-            &format!("{incarnation:016x}\n"),
-        )?;
-        Ok(directory)
+        })
     }
+}
+
+/// Returns the sorted names of directories that earlier unnamed workers of this host created.
+fn generated_names(world: &World, workers: &Path) -> Result<Vec<String>, WorkerError> {
+    let listed = fs::read_dir(workers)
+        .if_there()
+        .map_err(WorkerError::io(format!("list {}", workers.display())))?;
+    let Some(entries) = listed else {
+        return Ok(Vec::new());
+    };
+    let prefix = format!("{}-", host_name(world));
+    let mut names = Vec::new();
+    for entry in entries {
+        // An entry that cannot be read is skipped; a new directory takes its place.
+        let Ok(entry) = entry else { continue };
+        if let Ok(name) = entry.file_name().into_string()
+            && is_generated_name(&name, &prefix)
+            && names.len() < UNNAMED_MAX
+        {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// Ends the processes that killed workers of a cluster directory have left on this machine, also of workers that are
@@ -143,31 +153,46 @@ pub fn end_leftovers(directory: &ClusterDirectory) {
 
 /// Removes everything that jobs need only while they run. Blocking.
 pub(super) fn clear_jobs(paths: &WorkerPaths) -> Result<(), WorkerError> {
-    remove(&paths.jobs())?;
-    make(&paths.jobs())
+    remove_directory(&paths.jobs())?;
+    make_directory(&paths.jobs())
 }
 
 /// Removes logs of jobs numbered by another journal, whose numbers are reused; returns whether there were
 /// any. Blocking.
-pub(super) fn keep_logs_of(paths: &WorkerPaths, journal: u64) -> Result<bool, WorkerError> {
-    let text = format!("{journal:016x}\n");
-    if read_regular(&paths.journal(), LINE_BYTES_MAX).is_ok_and(|found| found == text.as_bytes()) {
+pub(super) fn remove_logs_of_other_journals(
+    paths: &WorkerPaths,
+    journal: u64,
+) -> Result<bool, WorkerError> {
+    let line = format!("{journal:016x}\n");
+    if contains_line(&paths.journal(), &line) {
         return Ok(false);
     }
-    remove(&paths.logs())?;
-    make(&paths.logs())?;
-    write(&paths.journal(), &text)?;
+    remove_directory(&paths.logs())?;
+    make_directory(&paths.logs())?;
+    write_atomically(&paths.journal(), &line)?;
     Ok(true)
 }
 
 /// Returns whether another worker's directory is visible here: it contains the same incarnation number.
-pub(super) fn is_within_sight(directory: &Path, incarnation: u64) -> bool {
-    let found = read_regular(&WorkerPaths::new(directory).incarnation(), LINE_BYTES_MAX);
-    found.is_ok_and(|found| found == format!("{incarnation:016x}\n").as_bytes())
+pub(super) fn is_visible(directory: &Path, incarnation: u64) -> bool {
+    let path = WorkerPaths::new(directory).incarnation();
+    contains_line(&path, &incarnation_line(incarnation))
+}
+
+fn incarnation_line(incarnation: u64) -> String {
+    format!("{incarnation:016x}\n")
+}
+
+/// Returns whether a file can be read and contains exactly this line.
+fn contains_line(path: &Path, line: &str) -> bool {
+    match read_regular(path, LINE_BYTES_MAX) {
+        Ok(found) => found == line.as_bytes(),
+        Err(_) => false,
+    }
 }
 
 /// Returns whether the daemon of a visible directory is also a process visible here.
-pub(super) fn is_neighbour(world: &World, directory: &Path) -> bool {
+pub(super) fn has_visible_process(world: &World, directory: &Path) -> bool {
     let Ok(text) = read_regular(&WorkerPaths::new(directory).process(), LINE_BYTES_MAX) else {
         return false;
     };
@@ -177,44 +202,43 @@ pub(super) fn is_neighbour(world: &World, directory: &Path) -> bool {
     }
 }
 
+/// Returns the line that identifies the daemon's process.
 fn identity(world: &World) -> Result<String, WorkerError> {
-    let identity = world
+    let process = world
         .process
         .identity()
-        .and_then(|process| Ok(serde_json::to_string(&process)?));
-    identity
-        .map(|text| text + "\n")
-        .map_err(WorkerError::io("identify this process"))
+        .map_err(WorkerError::io("identify this process"))?;
+    let text = serde_json::to_string(&process)
+        .map_err(io::Error::from)
+        .map_err(WorkerError::io("identify this process"))?;
+    Ok(text + "\n")
 }
 
-/// Returns this host's own name.
+/// Returns this host's name as a part of a worker's name.
 pub(super) fn host_name(world: &World) -> String {
-    let name = world.process.host();
-    let clean: String = name
-        .chars()
-        .filter(|character| is_valid_in_name(*character))
-        .collect();
-    let clean = clean.trim_start_matches('.');
-    if clean.is_empty() {
-        String::from("worker")
-    } else {
-        clean.chars().take(48).collect()
+    let mut valid = world.process.host();
+    valid.retain(is_valid_in_name);
+    let name = valid.trim_start_matches('.');
+    if name.is_empty() {
+        return String::from("worker");
     }
+    name.chars().take(48).collect()
 }
 
-fn made_up_name(world: &World) -> Result<String, WorkerError> {
-    let number = draw(&world.random)? & 0xff_ffff;
+/// Returns a new name for a worker without one: its host and a random number.
+fn generate_name(world: &World) -> Result<String, WorkerError> {
+    let number = random_number(&world.random)? & 0xff_ffff;
     Ok(format!("{}-{number:06x}", host_name(world)))
 }
 
-fn is_made_up(name: &str, prefix: &str) -> bool {
+fn is_generated_name(name: &str, prefix: &str) -> bool {
     match name.strip_prefix(prefix) {
         Some(number) => number.len() == 6 && number.bytes().all(|byte| byte.is_ascii_hexdigit()),
         None => false,
     }
 }
 
-fn draw(random: &Random) -> Result<u64, WorkerError> {
+fn random_number(random: &Random) -> Result<u64, WorkerError> {
     random
         .number()
         .map_err(WorkerError::io("get a random number"))
@@ -240,30 +264,35 @@ fn is_valid_in_name(character: char) -> bool {
 fn settle_name(
     world: &World,
     paths: &WorkerPaths,
-    asked: Option<&str>,
+    requested: Option<&str>,
 ) -> Result<String, WorkerError> {
-    match (read_name(&paths.name())?, asked) {
-        (Some(found), Some(asked)) if found != asked => Err(WorkerError::OtherName {
-            path: paths.root().to_owned(),
-            found,
-            asked: asked.to_owned(),
-        }),
-        (Some(found), _) => Ok(found),
-        (None, asked) => {
-            let name = match asked {
-                Some(asked) => asked.to_owned(),
-                None => made_up_name(world)?,
-            };
-            write(&paths.name(), &format!("{name}\n"))?;
-            Ok(name)
+    let stored = read_name(&paths.name())?;
+    if let Some(found) = stored {
+        if let Some(requested) = requested
+            && found != requested
+        {
+            return Err(WorkerError::OtherName {
+                path: paths.root().to_owned(),
+                found,
+                asked: requested.to_owned(),
+            });
         }
+        return Ok(found);
     }
+    let name = match requested {
+        Some(requested) => requested.to_owned(),
+        None => generate_name(world)?,
+    };
+    write_atomically(&paths.name(), &format!("{name}\n"))?;
+    Ok(name)
 }
 
 /// Reads the name in a directory; `None` if there is no valid one.
 fn read_name(file: &Path) -> Result<Option<String>, WorkerError> {
-    let read = read_regular(file, LINE_BYTES_MAX).if_there();
-    let Some(bytes) = read.map_err(WorkerError::io(format!("read {}", file.display())))? else {
+    let found = read_regular(file, LINE_BYTES_MAX)
+        .if_there()
+        .map_err(WorkerError::io(format!("read {}", file.display())))?;
+    let Some(bytes) = found else {
         return Ok(None);
     };
     let text = String::from_utf8_lossy(&bytes);
@@ -275,11 +304,11 @@ fn read_name(file: &Path) -> Result<Option<String>, WorkerError> {
 }
 
 /// Returns whether a worker of a version without marks has started here.
-fn made_before_marks(paths: &WorkerPaths) -> bool {
-    let number = read_regular(&paths.incarnation(), LINE_BYTES_MAX).unwrap_or_default();
-    let number = String::from_utf8_lossy(&number);
-    let is_number = number.len() == 17 && u64::from_str_radix(number.trim_end(), 16).is_ok();
-    is_number && paths.name().is_file() && paths.lock().is_file()
+fn is_of_version_without_marks(paths: &WorkerPaths) -> bool {
+    let line = read_regular(&paths.incarnation(), LINE_BYTES_MAX).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line);
+    let is_incarnation = line.len() == 17 && u64::from_str_radix(line.trim_end(), 16).is_ok();
+    is_incarnation && paths.name().is_file() && paths.lock().is_file()
 }
 
 fn lock(paths: &WorkerPaths) -> Result<File, WorkerError> {
@@ -297,24 +326,27 @@ fn lock(paths: &WorkerPaths) -> Result<File, WorkerError> {
     }
 }
 
-pub(super) fn make(directory: &Path) -> Result<(), WorkerError> {
-    let made = DirBuilder::new()
+pub(super) fn make_directory(directory: &Path) -> Result<(), WorkerError> {
+    DirBuilder::new()
         .recursive(true)
         .mode(0o700)
-        .create(directory);
-    made.map_err(WorkerError::io(format!("create {}", directory.display())))
+        .create(directory)
+        .map_err(WorkerError::io(format!("create {}", directory.display())))
 }
 
-fn remove(directory: &Path) -> Result<(), WorkerError> {
-    let removed = fs::remove_dir_all(directory).if_there().map(drop);
-    removed.map_err(WorkerError::io(format!("remove {}", directory.display())))
+fn remove_directory(directory: &Path) -> Result<(), WorkerError> {
+    fs::remove_dir_all(directory)
+        .if_there()
+        .map_err(WorkerError::io(format!("remove {}", directory.display())))?;
+    Ok(())
 }
 
-/// Writes a file atomically.
-fn write(path: &Path, text: &str) -> Result<(), WorkerError> {
-    let unfinished: PathBuf = path.with_extension("new");
-    let written = fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, path));
-    written.map_err(WorkerError::io(format!("write {}", path.display())))
+/// Writes a file atomically. A power failure may lose it.
+fn write_atomically(path: &Path, text: &str) -> Result<(), WorkerError> {
+    let doing = format!("write {}", path.display());
+    let unfinished = path.with_extension("new");
+    fs::write(&unfinished, text).map_err(WorkerError::io(doing.clone()))?;
+    fs::rename(&unfinished, path).map_err(WorkerError::io(doing))
 }
 
 #[cfg(test)]
@@ -377,14 +409,11 @@ mod tests {
         assert_ne!(directory.incarnation, incarnation);
         assert!(directory.paths.logs().join("job_0001").exists());
         assert!(!directory.paths.jobs().join("job_0001").exists());
-        assert!(is_within_sight(
-            directory.paths.root(),
-            directory.incarnation
-        ));
-        assert!(!is_within_sight(directory.paths.root(), incarnation));
+        assert!(is_visible(directory.paths.root(), directory.incarnation));
+        assert!(!is_visible(directory.paths.root(), incarnation));
         let world = World::real();
-        assert!(is_neighbour(&world, directory.paths.root()));
-        assert!(!is_neighbour(&world, place.path()));
+        assert!(has_visible_process(&world, directory.paths.root()));
+        assert!(!has_visible_process(&world, place.path()));
     }
 
     #[test]
@@ -428,7 +457,7 @@ mod tests {
         for (journal, kept) in [(7, false), (7, true), (8, false)] {
             fs::create_dir_all(&log).expect("made");
             assert_eq!(
-                keep_logs_of(&directory.paths, journal).expect("looked"),
+                remove_logs_of_other_journals(&directory.paths, journal).expect("looked"),
                 !kept
             );
             assert_eq!(log.exists(), kept);
