@@ -33,38 +33,47 @@ pub(super) fn write(
     header: &Header,
     content: &impl Serialize,
 ) -> Result<(), JournalError> {
-    let unfinished = path.with_extension(UNFINISHED);
-    let write = || -> io::Result<()> {
-        let mut file =
-            BufWriter::new(disk.open(&unfinished, Opening::CreateOrEmpty { mode: MODE })?);
-        let mut bytes = Vec::new();
-        frame::push(&mut bytes, &serde_json::to_vec(header)?).map_err(io::Error::other)?;
-        file.write_all(&bytes)?;
-        let mut segments = SegmentWriter {
-            file,
-            segment: vec![MORE_FOLLOWS],
-            frame: bytes,
-        };
-        serde_json::to_writer(&mut segments, content)?;
-        let file = segments
-            .finish()?
-            .into_inner()
-            .map_err(|error| error.into_error())?;
-        file.sync_data()?;
-        disk.rename(&unfinished, path)?;
-        disk.sync_parent(path)
-    };
-    write().map_err(JournalError::io("write", path))
+    write_and_rename(disk, path, header, content).map_err(JournalError::io("write", path))
 }
 
+fn write_and_rename(
+    disk: &dyn Disk,
+    path: &Path,
+    header: &Header,
+    content: &impl Serialize,
+) -> io::Result<()> {
+    let unfinished = path.with_extension(UNFINISHED);
+    let file = disk.open(&unfinished, Opening::CreateOrEmpty { mode: MODE })?;
+    let mut file = BufWriter::new(file);
+    let header = serde_json::to_vec(header)?;
+    let mut frame = Vec::new();
+    frame::push(&mut frame, &header).map_err(io::Error::other)?;
+    file.write_all(&frame)?;
+    let mut segments = SegmentWriter {
+        file,
+        segment: vec![MORE_FOLLOWS],
+        frame,
+    };
+    serde_json::to_writer(&mut segments, content)?;
+    let buffered = segments.finish()?;
+    let file = buffered.into_inner().map_err(|error| error.into_error())?;
+    file.sync_data()?;
+    disk.rename(&unfinished, path)?;
+    disk.sync_parent(path)
+}
+
+/// Writes bytes as segments, each of which is a frame.
 struct SegmentWriter<W> {
     file: W,
+    /// The segment that is being filled.
     segment: Vec<u8>,
+    /// The buffer of a frame.
     frame: Vec<u8>,
 }
 
 impl<W: Write> SegmentWriter<W> {
-    fn put(&mut self) -> io::Result<()> {
+    /// Writes the segment and begins the next one.
+    fn write_segment(&mut self) -> io::Result<()> {
         self.frame.clear();
         frame::push(&mut self.frame, &self.segment).map_err(io::Error::other)?;
         self.segment.truncate(1);
@@ -73,19 +82,19 @@ impl<W: Write> SegmentWriter<W> {
 
     fn finish(mut self) -> io::Result<W> {
         self.segment[0] = IS_LAST;
-        self.put()?;
+        self.write_segment()?;
         Ok(self.file)
     }
 }
 
 impl<W: Write> Write for SegmentWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(SEGMENT_BYTES - self.segment.len());
-        self.segment.extend_from_slice(&bytes[..taken]);
+        let count = bytes.len().min(SEGMENT_BYTES - self.segment.len());
+        self.segment.extend_from_slice(&bytes[..count]);
         if self.segment.len() == SEGMENT_BYTES {
-            self.put()?;
+            self.write_segment()?;
         }
-        Ok(taken)
+        Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -107,9 +116,9 @@ impl Snapshot {
             .open(path, Opening::Read)
             .map_err(JournalError::io("read", path))?;
         let mut segments = SegmentReader::new(file);
-        let header = match segments.frame(SEGMENT_BYTES) {
-            Ok(header) => read_header(path, &header)?,
-            Err(error) => return Err(segments.refusal(path, &error.to_string())),
+        let header = match segments.read_frame() {
+            Ok(payload) => read_header(path, &payload)?,
+            Err(error) => return Err(segments.take_error(path, &error.to_string())),
         };
         Ok(Snapshot {
             path: path.to_owned(),
@@ -132,26 +141,36 @@ impl Snapshot {
     pub(crate) fn decode<T: DeserializeOwned>(mut self) -> Result<T, JournalError> {
         let mut decoder = serde_json::Deserializer::from_reader(&mut self.segments);
         let decoded = T::deserialize(&mut decoder);
-        match decoded {
-            Ok(content) if self.segments.is_at_end() => Ok(content),
-            Ok(_) => Err(self
-                .segments
-                .refusal(&self.path, "data follows its content")),
-            Err(error) => Err(self.segments.refusal(&self.path, &error.to_string())),
+        let content = match decoded {
+            Ok(content) => content,
+            Err(error) => return Err(self.segments.take_error(&self.path, &error.to_string())),
+        };
+        if !self.segments.is_at_end() {
+            let reason = "data follows its content";
+            return Err(self.segments.take_error(&self.path, reason));
         }
+        Ok(content)
     }
 }
 
+/// Reads the bytes that a [`SegmentWriter`] has written.
 #[derive(Debug)]
 struct SegmentReader {
     file: BufReader<Box<dyn DiskFile>>,
     /// The offset of the next frame.
     offset: u64,
     segment: Vec<u8>,
-    read: usize,
+    /// The position in the segment.
+    position: usize,
     was_last: bool,
-    /// The offset of a frame that cannot be read, and the reason.
-    broken: Option<(u64, FrameError)>,
+    broken: Option<BrokenFrame>,
+}
+
+/// A frame that cannot be read.
+#[derive(Debug)]
+struct BrokenFrame {
+    offset: u64,
+    error: FrameError,
 }
 
 impl SegmentReader {
@@ -160,68 +179,75 @@ impl SegmentReader {
             file: BufReader::new(file),
             offset: 0,
             segment: Vec::new(),
-            read: 0,
+            position: 0,
             was_last: false,
             broken: None,
         }
     }
-}
 
-impl SegmentReader {
     /// Reads the next frame's payload.
-    fn frame(&mut self, payload_bytes_max: usize) -> io::Result<Vec<u8>> {
-        let began = self.offset;
-        let frame = frame::read_from(&mut self.file, payload_bytes_max);
-        match frame {
+    fn read_frame(&mut self) -> io::Result<Vec<u8>> {
+        match frame::read_from(&mut self.file, SEGMENT_BYTES) {
             Ok(payload) => {
                 self.offset += (HEAD_BYTES + payload.len()) as u64;
                 Ok(payload)
             }
             Err(error) => {
-                self.broken = Some((began, error));
+                self.break_at_offset(error);
                 Err(io::Error::other("a frame cannot be read"))
             }
         }
     }
 
+    /// Returns whether everything has been read and nothing follows in the file.
     fn is_at_end(&mut self) -> bool {
-        if !self.was_last || self.read < self.segment.len() {
+        if !self.was_last || self.position < self.segment.len() {
             return false;
         }
         match self.file.read(&mut [0]) {
             Ok(bytes) => bytes == 0,
             Err(error) => {
-                self.broken = Some((self.offset, FrameError::Io(error)));
+                self.break_at_offset(FrameError::Io(error));
                 false
             }
         }
     }
 
-    /// Returns the error of the frame that could not be read, or of content that is not valid.
-    fn refusal(&mut self, path: &Path, otherwise: &str) -> JournalError {
-        let (offset, what) = match self.broken.take() {
-            Some((_, FrameError::Io(error))) => return JournalError::io("read", path)(error),
-            Some((offset, FrameError::Damaged(what))) => (offset, what),
-            None => (self.offset, otherwise.to_owned()),
+    fn break_at_offset(&mut self, error: FrameError) {
+        self.broken = Some(BrokenFrame {
+            offset: self.offset,
+            error,
+        });
+    }
+
+    /// Returns the error of the broken frame; without one, of invalid content, which `reason` describes.
+    fn take_error(&mut self, path: &Path, reason: &str) -> JournalError {
+        let path = path.to_owned();
+        let Some(BrokenFrame { offset, error }) = self.broken.take() else {
+            return JournalError::Damaged {
+                path,
+                offset: self.offset,
+                what: reason.to_owned(),
+            };
         };
-        JournalError::Damaged {
-            path: path.to_owned(),
-            offset,
-            what,
+        match error {
+            FrameError::Io(error) => JournalError::io("read", &path)(error),
+            FrameError::Damaged(what) => JournalError::Damaged { path, offset, what },
         }
     }
 }
 
 impl Read for SegmentReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.read == self.segment.len() && !self.was_last {
-            self.segment = self.frame(SEGMENT_BYTES)?;
+        if self.position == self.segment.len() && !self.was_last {
+            self.segment = self.read_frame()?;
             self.was_last = self.segment[0] == IS_LAST;
-            self.read = 1;
+            self.position = 1;
         }
-        let bytes = into.len().min(self.segment.len() - self.read);
-        into[..bytes].copy_from_slice(&self.segment[self.read..self.read + bytes]);
-        self.read += bytes;
-        Ok(bytes)
+        let unread = &self.segment[self.position..];
+        let count = into.len().min(unread.len());
+        into[..count].copy_from_slice(&unread[..count]);
+        self.position += count;
+        Ok(count)
     }
 }
