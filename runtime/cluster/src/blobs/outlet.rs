@@ -17,23 +17,24 @@ pub(crate) fn chunks_of(
     length: u64,
 ) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = channel(CHUNKS_WAITING_MAX);
-    let own = tasks.clone();
+    let blocking_tasks = tasks.clone();
     tasks.spawn(async move {
         let mut left = length;
         while left > 0 {
             let size = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK_BYTES);
-            let reading = own.blocking(move || {
+            let reading = blocking_tasks.blocking(move || {
                 let mut chunk = vec![0; size];
-                let read = file.read_exact(&mut chunk).map(|()| chunk);
-                (file, read)
+                let read = file.read_exact(&mut chunk);
+                (file, read.map(|()| chunk))
             });
             // A panic has been printed; the receiver sees a file that is too short.
-            let Ok((same_file, read)) = reading.await else {
+            let Ok((same_file, chunk)) = reading.await else {
                 return;
             };
-            let failed = read.is_err();
+            let has_failed = chunk.is_err();
+            let sent = sender.send(chunk).await;
             // A dropped receiver has lost its connection.
-            if sender.send(read).await.is_err() || failed {
+            if sent.is_err() || has_failed {
                 return;
             }
             file = same_file;

@@ -36,7 +36,14 @@ struct Index {
     /// Makes the names of unfinished files unique.
     writers: u64,
     /// Unfinished files that can be continued, oldest first.
-    unfinished: Vec<(Digest, PathBuf)>,
+    unfinished: Vec<UnfinishedFile>,
+}
+
+/// A file that the next writer of the blob continues.
+#[derive(Debug)]
+struct UnfinishedFile {
+    digest: Digest,
+    path: PathBuf,
 }
 
 #[derive(Debug)]
@@ -93,12 +100,15 @@ impl BlobStore {
             digest,
         };
         let now = Stamp::at(self.disk(), &self.path(digest)).ok();
-        let as_verified = verified.is_some() && now == verified;
-        if as_verified || self.verify(digest)? {
-            Ok(Some(pinned))
-        } else {
-            Ok(None)
+        let is_as_verified = verified.is_some() && now == verified;
+        if is_as_verified {
+            return Ok(Some(pinned));
         }
+        let is_intact = self.verify(digest)?;
+        if !is_intact {
+            return Ok(None);
+        }
+        Ok(Some(pinned))
     }
 
     /// Starts to write a blob and reserves its bytes.
@@ -120,45 +130,49 @@ impl BlobStore {
 
     /// Continues an unfinished blob, or starts to write it; reserves its bytes.
     pub(crate) fn continued(self: &Arc<Self>, blob: Blob) -> Result<BlobWriter, BlobError> {
-        let begun = {
-            let mut index = self.index();
-            let place = index
-                .unfinished
-                .iter()
-                .position(|(digest, _)| *digest == blob.digest);
-            let Some(place) = place else {
-                drop(index);
-                return self.writer(blob);
-            };
-            self.make_room(&mut index, blob)?;
-            index.reserved += blob.bytes;
-            let (_, path) = index.unfinished.remove(place);
-            path
+        let Some(unfinished) = self.take_unfinished(blob)? else {
+            return self.writer(blob);
         };
-        // A file that cannot be continued is removed.
-        match BlobWriter::resume(Arc::clone(self), blob, begun) {
+        match BlobWriter::resume(Arc::clone(self), blob, unfinished) {
             Ok(writer) if writer.fits() => Ok(writer),
+            // A file that cannot be continued is removed.
             _ => self.writer(blob),
         }
+    }
+
+    /// Takes the unfinished file of a blob, if there is one, and reserves the blob's bytes.
+    fn take_unfinished(&self, blob: Blob) -> Result<Option<PathBuf>, BlobError> {
+        let mut index = self.index();
+        let place = index
+            .unfinished
+            .iter()
+            .position(|file| file.digest == blob.digest);
+        let Some(place) = place else {
+            return Ok(None);
+        };
+        self.make_room(&mut index, blob)?;
+        index.reserved += blob.bytes;
+        let file = index.unfinished.remove(place);
+        Ok(Some(file.path))
     }
 
     /// Keeps the unfinished file of a blob for the next writer, and removes the oldest ones.
     pub(super) fn keep_unfinished(&self, digest: Digest, path: PathBuf) {
         let mut index = self.index();
-        index.unfinished.push((digest, path));
+        index.unfinished.push(UnfinishedFile { digest, path });
         while index.unfinished.len() > UNFINISHED_MAX {
-            let (_, oldest) = index.unfinished.remove(0);
+            let oldest = index.unfinished.remove(0);
             // A leftover is removed when the store is next opened.
-            let _ = self.disk.remove_file(&oldest);
+            let _ = self.disk.remove_file(&oldest.path);
         }
     }
 
-    /// The disk of the directory.
+    /// Returns the disk of the directory.
     pub(super) fn disk(&self) -> &dyn Disk {
         &*self.disk
     }
 
-    /// The path of a blob, stored or not.
+    /// Returns the path of a blob, stored or not.
     pub(super) fn path(&self, digest: Digest) -> PathBuf {
         self.directory.join(digest.to_string())
     }
@@ -209,45 +223,49 @@ impl BlobStore {
 
     /// Evicts unpinned blobs, least recently used first, until the blob fits.
     fn make_room(&self, index: &mut Index, blob: Blob) -> Result<(), BlobError> {
-        let held: u64 = index
+        let pinned: u64 = index
             .blobs
             .values()
             .filter(|stored| stored.pins > 0)
             .map(|stored| stored.bytes)
             .sum();
-        let held = held.saturating_add(index.reserved);
+        let held = pinned.saturating_add(index.reserved);
         if held.saturating_add(blob.bytes) > self.bytes_max {
-            let limit = self.bytes_max;
-            let directory = self.directory.display().to_string();
             return Err(BlobError::Full {
                 digest: blob.digest,
                 bytes: blob.bytes,
-                limit,
+                limit: self.bytes_max,
                 held,
-                directory,
+                directory: self.directory.display().to_string(),
             });
         }
-        let mut present =
-            index.blobs.values().map(|stored| stored.bytes).sum::<u64>() + index.reserved;
+        let stored: u64 = index.blobs.values().map(|stored| stored.bytes).sum();
+        let mut present = stored + index.reserved;
         while present.saturating_add(blob.bytes) > self.bytes_max {
-            let unused = index
+            let least_recent = index
                 .blobs
                 .iter()
                 .filter(|(_, stored)| stored.pins == 0)
                 .min_by_key(|(_, stored)| stored.used);
-            let Some(digest) = unused.map(|(digest, _)| *digest) else {
+            let Some((digest, evicted)) = least_recent else {
                 break;
             };
+            let digest = *digest;
+            let evicted_bytes = evicted.bytes;
             self.remove_file(digest)?;
-            present -= index.blobs.remove(&digest).map_or(0, |stored| stored.bytes);
+            index.blobs.remove(&digest);
+            present -= evicted_bytes;
         }
         Ok(())
     }
 
     fn remove_file(&self, digest: Digest) -> Result<(), BlobError> {
         let path = self.path(digest);
-        let removed = self.disk.remove_file(&path).if_there().map(drop);
-        removed.map_err(|error| BlobError::io(format!("remove {}", path.display()), error))
+        self.disk
+            .remove_file(&path)
+            .if_there()
+            .map_err(|error| BlobError::io(format!("remove {}", path.display()), error))?;
+        Ok(())
     }
 
     /// Returns whether a blob matches its digest; removes it otherwise. The caller holds a pin.
@@ -257,21 +275,23 @@ impl BlobStore {
         let intact = verified_stamp(self.disk(), &path, digest).map_err(failed)?;
         let mut index = self.index();
         let now = Stamp::at(self.disk(), &path).if_there().map_err(failed)?;
-        match index.blobs.get_mut(&digest) {
-            Some(stored) if intact.is_some() && intact == now => {
+        if let Some(stored) = index.blobs.get_mut(&digest)
+            && now.is_some()
+        {
+            if now == intact {
                 stored.verified = now;
-                Ok(true)
+                return Ok(true);
             }
-            // Another writer of the same blob has replaced the file by a good one meanwhile.
-            Some(stored) if now.is_some() && stored.verified == now => Ok(true),
-            _ => {
-                if now.is_some() {
-                    tracing::warn!(target: "blobs", "{} is damaged and was removed; it will be sent again", path.display());
-                }
-                self.mark_missing(&mut index, digest)?;
-                Ok(false)
+            if now == stored.verified {
+                // Another writer of the same blob has replaced the file by a good one meanwhile.
+                return Ok(true);
             }
         }
+        if now.is_some() {
+            tracing::warn!(target: "blobs", "{} is damaged and was removed; it will be sent again", path.display());
+        }
+        self.mark_missing(&mut index, digest)?;
+        Ok(false)
     }
 
     /// Removes a damaged file. Jobs that pinned it continue with open descriptors; their pins apply again
@@ -279,7 +299,8 @@ impl BlobStore {
     fn mark_missing(&self, index: &mut Index, digest: Digest) -> Result<(), BlobError> {
         self.remove_file(digest)?;
         if let Some(stored) = index.blobs.get_mut(&digest) {
-            (stored.bytes, stored.verified) = (0, None);
+            stored.bytes = 0;
+            stored.verified = None;
         }
         Ok(())
     }
@@ -287,8 +308,8 @@ impl BlobStore {
 
 /// Creates the directory if it is missing.
 fn create(disk: &dyn Disk, directory: &Path) -> Result<(), BlobError> {
-    let made = disk.make_directories(directory, 0o700);
-    made.map_err(|error| BlobError::io(format!("create {}", directory.display()), error))
+    disk.make_directories(directory, 0o700)
+        .map_err(|error| BlobError::io(format!("create {}", directory.display()), error))
 }
 
 /// Returns the file's stamp if its content matches the digest. Restricts its permissions to read and execute
@@ -307,7 +328,10 @@ fn verified_stamp(disk: &dyn Disk, path: &Path, digest: Digest) -> io::Result<Op
     let before = Stamp::from(file.stat()?);
     let (found, _) = digest_of(&mut file)?;
     let after = Stamp::from(file.stat()?);
-    Ok((found == digest && before == after).then_some(after))
+    if found != digest || before != after {
+        return Ok(None);
+    }
+    Ok(Some(after))
 }
 
 /// Indexes the directory's files in the order in which they were written.
