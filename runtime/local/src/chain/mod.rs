@@ -11,7 +11,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use napreduce_protocol::JobError;
-use root::{Owner, make, remove_remains, root_path};
+use root::{Owner, make, remove_abandoned, root_path};
 pub use root::{Removal, is_root, remove};
 
 use crate::process::ProcessIdentity;
@@ -87,7 +87,7 @@ impl Chain {
             return Ok(Vec::new());
         }
         let making = |error| JobError::io(format!("create {}", self.root.display()), error);
-        let lines = remove_remains(&self.output);
+        let lines = remove_abandoned(&self.output);
         self.held = match on_cluster {
             Some(keep) => {
                 let absolute = std::path::absolute(&self.root).map_err(making)?;

@@ -1,7 +1,7 @@
 //! The directory for intermediate data between the jobs of a program, its removal, and the search for
 //! directories of killed programs. A directory without the marker file is never removed.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -83,12 +83,12 @@ pub(super) fn make(root: &Path, token: u128, owner: Owner) -> io::Result<File> {
         .open(root.join(MARKER))?;
     // Without file locks, the identity of the process shows whether it is alive.
     let _ = flock(&marker, FlockOperation::NonBlockingLockExclusive);
-    let text = Marker {
+    let content = Marker {
         version: MARKER_VERSION,
         token: hexadecimal(token),
         owner,
     };
-    let mut text = serde_json::to_vec(&text)?;
+    let mut text = serde_json::to_vec(&content)?;
     text.push(b'\n');
     marker.write_all(&text)?;
     Ok(marker)
@@ -102,12 +102,15 @@ pub fn remove(root: &Path, token: u128) -> io::Result<Removal> {
         Some(found) if !found.is_dir() => return Ok(Removal::NotOurs),
         Some(_) => {}
     }
-    let is_marked = read_marker(root)?.is_some_and(|marker| marker.token == hexadecimal(token));
+    let is_marked = match read_marker(root)? {
+        Some(marker) => marker.token == hexadecimal(token),
+        None => false,
+    };
     // A root whose creation or removal was interrupted contains no data.
-    if !is_marked && !others_in(root)?.is_empty() {
+    if !is_marked && !entries_besides_marker(root)?.is_empty() {
         return Ok(Removal::NotOurs);
     }
-    for path in others_in(root)? {
+    for path in entries_besides_marker(root)? {
         let removed = match fs::symlink_metadata(&path) {
             Ok(found) if found.is_dir() => fs::remove_dir_all(&path),
             Ok(_) => fs::remove_file(&path),
@@ -116,7 +119,7 @@ pub fn remove(root: &Path, token: u128) -> io::Result<Removal> {
         removed.if_there()?;
     }
     // The marker goes last, so that files added meanwhile are removed by the next try.
-    if let Some(path) = others_in(root)?.first() {
+    if let Some(path) = entries_besides_marker(root)?.first() {
         return Err(io::Error::other(format!(
             "{} was added meanwhile",
             path.display()
@@ -128,15 +131,15 @@ pub fn remove(root: &Path, token: u128) -> io::Result<Removal> {
 }
 
 /// Returns all entries except the marker.
-fn others_in(root: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut others = Vec::new();
+fn entries_besides_marker(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
     for entry in fs::read_dir(root)? {
         let entry = entry?;
         if entry.file_name() != MARKER {
-            others.push(entry.path());
+            paths.push(entry.path());
         }
     }
-    Ok(others)
+    Ok(paths)
 }
 
 fn read_marker(root: &Path) -> io::Result<Option<Marker>> {
@@ -153,7 +156,7 @@ fn read_marker(root: &Path) -> io::Result<Option<Marker>> {
 
 /// Removes the roots of killed programs next to an output; returns a line for each, and for each that could
 /// not be removed.
-pub(super) fn remove_remains(output: &Path) -> Vec<String> {
+pub(super) fn remove_abandoned(output: &Path) -> Vec<String> {
     let prefix = prefix(output);
     let parent = output
         .parent()
@@ -163,31 +166,16 @@ pub(super) fn remove_remains(output: &Path) -> Vec<String> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let mut lines = Vec::new();
     for entry in entries {
-        let name = entry.file_name();
-        let digits = name
-            .as_encoded_bytes()
-            .strip_prefix(prefix.as_encoded_bytes());
-        let token = digits
-            .filter(|digits| digits.len() == 32)
-            .and_then(|digits| {
-                std::str::from_utf8(digits)
-                    .ok()
-                    .and_then(|digits| u128::from_str_radix(digits, 16).ok())
-            });
-        let Some(token) = token else { continue };
+        let Some(token) = token_in_name(&entry.file_name(), &prefix) else {
+            continue;
+        };
         let root = entry.path();
-        match is_left(&root).and_then(|left| {
-            if left {
-                remove(&root, token).map(Some)
-            } else {
-                Ok(None)
-            }
-        }) {
-            Ok(Some(Removal::Gone)) => lines.push(format!(
+        match remove_if_abandoned(&root, token) {
+            Ok(true) => lines.push(format!(
                 "removed {}, left behind by a killed run",
                 root.display()
             )),
-            Ok(_) => {}
+            Ok(false) => {}
             Err(error) => lines.push(format!(
                 "cannot remove {}, left behind by a killed run: {error}; remove it by hand",
                 root.display()
@@ -197,18 +185,39 @@ pub(super) fn remove_remains(output: &Path) -> Vec<String> {
     lines
 }
 
+/// Returns the token in the name of a root; `None` for other names.
+fn token_in_name(name: &OsStr, prefix: &OsStr) -> Option<u128> {
+    let digits = name
+        .as_encoded_bytes()
+        .strip_prefix(prefix.as_encoded_bytes())?;
+    if digits.len() != 32 {
+        return None;
+    }
+    let digits = std::str::from_utf8(digits).ok()?;
+    u128::from_str_radix(digits, 16).ok()
+}
+
+/// Removes a root whose program has ended; returns whether it is gone.
+fn remove_if_abandoned(root: &Path, token: u128) -> io::Result<bool> {
+    if !is_abandoned(root)? {
+        return Ok(false);
+    }
+    Ok(remove(root, token)? == Removal::Gone)
+}
+
 /// Returns whether the root's program has ended. The root of a cluster is removed by its coordinator.
-fn is_left(root: &Path) -> io::Result<bool> {
-    let Some(Marker {
-        owner: Owner::Program(owner),
-        ..
-    }) = read_marker(root)?
-    else {
+fn is_abandoned(root: &Path) -> io::Result<bool> {
+    let Some(marker) = read_marker(root)? else {
         return Ok(false);
     };
-    let marker = File::open(root.join(MARKER))?;
-    let locked = flock(&marker, FlockOperation::NonBlockingLockExclusive);
-    Ok(locked != Err(Errno::WOULDBLOCK) && owner.is_gone()?)
+    let Owner::Program(program) = marker.owner else {
+        return Ok(false);
+    };
+    let file = File::open(root.join(MARKER))?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return Ok(false);
+    }
+    program.is_gone()
 }
 
 #[cfg(test)]
@@ -284,7 +293,7 @@ mod tests {
             drop(make(&root_path(&output, token), token, owner).expect("made"));
         }
         let locked = make(&root, TOKEN, Owner::Program(gone())).expect("made");
-        let lines = remove_remains(&output);
+        let lines = remove_abandoned(&output);
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(
             lines[0].starts_with("removed ") && lines[0].contains(&hexadecimal(2)),
@@ -294,7 +303,7 @@ mod tests {
             assert_eq!(root_path(&output, token).exists(), there, "{token}");
         }
         drop(locked);
-        assert_eq!(remove_remains(&output).len(), 1);
+        assert_eq!(remove_abandoned(&output).len(), 1);
         assert!(!root.exists());
     }
 
