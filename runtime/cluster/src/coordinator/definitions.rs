@@ -68,7 +68,7 @@ impl Definitions {
 
     /// Stores a job's definition with later changes, and removes old definitions beyond the limits. Blocking.
     pub(super) fn keep(&self, accepted: &Accepted, change: &JobChange) -> io::Result<()> {
-        let definition = serde_json::to_vec(&accepted.with(change))?;
+        let definition = serde_json::to_vec(&accepted.with_change(change))?;
         // After a panic the directory is listed again.
         let mut kept = self.kept.lock().unwrap_or_else(|poisoned| {
             let mut kept = poisoned.into_inner();

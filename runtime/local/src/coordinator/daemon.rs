@@ -48,7 +48,7 @@ impl Coordinator {
         world: World,
         state: CoordinatorState,
         cluster: Option<Box<dyn ClusterServices>>,
-        own: SendBack,
+        send_back: SendBack,
     ) -> Coordinator {
         Coordinator {
             clock: EngineClock::resume(
@@ -67,7 +67,7 @@ impl Coordinator {
             notices: Notices::Traced,
             state,
             cluster,
-            own,
+            send_back,
         }
     }
 
@@ -79,7 +79,7 @@ impl Coordinator {
         slots: Slots,
         orders: UnboundedSender<ToWorker>,
         job: JobId,
-        own: SendBack,
+        send_back: SendBack,
         notices: Notices,
     ) -> Coordinator {
         let mut settings = EngineSettings::default();
@@ -88,7 +88,7 @@ impl Coordinator {
         settings.one_host = true;
         let engine = Engine::new(Box::new(Fifo::default()), settings);
         let state = CoordinatorState::new(engine, "fifo".to_owned(), world.clock.unix_micros());
-        let mut coordinator = Coordinator::new(world, state, None, own);
+        let mut coordinator = Coordinator::new(world, state, None, send_back);
         coordinator.submitters = Submitters::new(job.0 - 1);
         coordinator.notices = notices;
         let identity = Identity {
@@ -168,6 +168,7 @@ impl Coordinator {
     }
 
     pub fn take(&mut self, input: Input) {
+        // News are collected into one entry; any other input begins a new one.
         if !matches!(input, Input::News { .. }) {
             self.decide();
         }

@@ -204,7 +204,7 @@ impl Coordinator {
             .as_ref()
             .map(|cluster| cluster.keeping(&self.state));
         let detail = self.detail(&job);
-        let own = Arc::clone(&self.own);
+        let send_back = Arc::clone(&self.send_back);
         let disk = self.disk.clone();
         // The engine's time is monotonic: a change of the system clock does not affect the job's duration.
         let clock = self.clock;
@@ -250,7 +250,7 @@ impl Coordinator {
                 }
             };
             // If the coordinator has stopped, the next one repeats this.
-            own(Input::Tried { job: id, tried });
+            send_back(Input::Tried { job: id, tried });
         });
     }
 

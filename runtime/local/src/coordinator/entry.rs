@@ -187,9 +187,11 @@ impl Entry {
 
 impl Accepted {
     /// Returns the job with an operator's changes, as it would be submitted now.
-    pub fn with(&self, change: &JobChange) -> Accepted {
+    pub fn with_change(&self, change: &JobChange) -> Accepted {
         let mut accepted = self.clone();
-        accepted.plan.priority = change.priority.unwrap_or(accepted.plan.priority);
+        if let Some(priority) = change.priority {
+            accepted.plan.priority = priority;
+        }
         if let Some(queue) = &change.queue {
             accepted.plan.queue.clone_from(queue);
         }
@@ -225,20 +227,25 @@ impl Accepted {
 
 /// Returns the engine's specification of a job submitted at `at`.
 pub fn spec_of(plan: &JobPlan, user: &str, at: Time) -> JobSpec {
-    let maps = plan.splits.iter().map(|split| MapSpec {
-        bytes: split.length(),
-        preferred: Vec::new(),
+    let mut maps = Vec::with_capacity(plan.splits.len());
+    for split in &plan.splits {
+        maps.push(MapSpec {
+            bytes: split.length(),
+            preferred: Vec::new(),
+        });
+    }
+    // A deadline beyond the last time is that time.
+    let deadline = plan.deadline.map(|deadline| {
+        let micros = whole_micros(deadline).min(u64::MAX - at.0);
+        at + Span(micros)
     });
-    let deadline = plan
-        .deadline
-        .map(|deadline| at + Span(whole_micros(deadline).min(u64::MAX - at.0)));
     JobSpec {
         name: plan.name.clone(),
         user: user.to_owned(),
         queue: plan.queue.clone(),
         priority: plan.priority,
         deadline,
-        maps: maps.collect(),
+        maps,
         reduces: plan.reduces,
         attempts_max: plan.attempts_max,
         slowstart_permille: plan.slowstart_permille,
@@ -248,13 +255,19 @@ pub fn spec_of(plan: &JobPlan, user: &str, at: Time) -> JobSpec {
     }
 }
 
-/// Translates a worker's report of what happened at a time into an event and its extras.
-pub(super) fn of_report(
+/// A worker's report as a part of an entry.
+pub(super) struct TranslatedReport {
+    pub(super) event: Option<Event>,
+    pub(super) extra: Vec<Extra>,
+}
+
+/// Translates a worker's report of what happened at a time; `number` is the report's number.
+pub(super) fn translate_report(
     worker: WorkerId,
     number: u64,
     at: Time,
     report: WorkerReport,
-) -> (Option<Event>, Vec<Extra>) {
+) -> TranslatedReport {
     let mut extra = vec![Extra::Received { worker, number }];
     extra.extend(moment_of(at, &report));
     let event = match report {
@@ -285,12 +298,9 @@ pub(super) fn of_report(
             }
         }
         WorkerReport::Failed { attempt, mut error } => {
-            extra.extend(
-                error
-                    .record
-                    .take()
-                    .map(|record| Extra::FailedOn { attempt, record }),
-            );
+            if let Some(record) = error.record.take() {
+                extra.push(Extra::FailedOn { attempt, record });
+            }
             Event::Reported {
                 worker,
                 attempt,
@@ -302,7 +312,11 @@ pub(super) fn of_report(
                 worker,
                 reason: format!("it is ended: {why}"),
             });
-            let grace = (grace_millis > 0).then(|| Span::from_millis(grace_millis));
+            let grace = if grace_millis > 0 {
+                Some(Span::from_millis(grace_millis))
+            } else {
+                None
+            };
             Event::WorkerDrainRequested {
                 worker,
                 hand_back: true,
@@ -324,14 +338,17 @@ pub(super) fn of_report(
                 attempt,
                 account,
             });
-            return (None, extra);
+            return TranslatedReport { event: None, extra };
         }
         WorkerReport::Printed { attempt, stderr } => {
             extra.push(Extra::Printed { attempt, stderr });
-            return (None, extra);
+            return TranslatedReport { event: None, extra };
         }
     };
-    (Some(event), extra)
+    TranslatedReport {
+        event: Some(event),
+        extra,
+    }
 }
 
 /// Returns the moment of a report that an attempt started or ended.

@@ -198,5 +198,5 @@ pub struct Coordinator {
     program: Program,
     disk: Disk,
     notices: Notices,
-    own: SendBack,
+    send_back: SendBack,
 }

@@ -14,26 +14,22 @@ use crate::clock::now;
 use crate::output::{OutputClaim, Resumed, Trouble, resume_output};
 
 /// Time limit for checking a directory after a task failure; a slower one counts as unreachable.
-const LOOK_MAX: Duration = Duration::from_millis(250);
+const CHECK_MAX: Duration = Duration::from_millis(250);
 
 impl Coordinator {
     /// Resumes a claim of an earlier process.
     pub fn resume_claim(&mut self, job: JobId, tries: u32) {
-        let Some(accepted) = self
-            .state
-            .jobs()
-            .get(&job)
-            .map(|known| known.accepted.clone())
-        else {
+        let Some(known) = self.state.jobs().get(&job) else {
             return;
         };
+        let accepted = known.accepted.clone();
         self.claims.set(job, Claim::Coming { tries });
-        let own = Arc::clone(&self.own);
+        let send_back = Arc::clone(&self.send_back);
         let disk = self.disk.clone();
         self.world.tasks.blocking(move || {
             let resumed = resume_output(&disk, &accepted.claim_request(), accepted.claim);
             // If the coordinator has stopped, the next one repeats this.
-            own(Input::Resumed { job, resumed });
+            send_back(Input::Resumed { job, resumed });
         });
     }
 
@@ -127,14 +123,14 @@ impl Coordinator {
                 trouble,
             },
         });
-        let own = Arc::clone(&self.own);
+        let send_back = Arc::clone(&self.send_back);
         self.world.tasks.spawn(async move {
             // If the coordinator has stopped, the next one resumes the claim.
-            if let Ok(checked) = timeout(LOOK_MAX, &mut verifying).await {
+            if let Ok(checked) = timeout(CHECK_MAX, &mut verifying).await {
                 let check = checked.unwrap_or_else(Check::panicked);
-                return own(Input::Verified { job, check });
+                return send_back(Input::Verified { job, check });
             }
-            own(Input::Verified {
+            send_back(Input::Verified {
                 job,
                 check: Check::Late,
             });
@@ -143,36 +139,27 @@ impl Coordinator {
                 Check::Failed { trouble, .. } => Err(trouble),
                 Check::Late => return,
             };
-            own(Input::Resumed { job, resumed });
+            send_back(Input::Resumed { job, resumed });
         });
     }
 
     pub(super) fn on_verified(&mut self, job: JobId, check: Check) {
         self.claims.take(job);
-        let is_ending = self.endings.get(job).is_some();
         let trouble = match check {
-            Check::Done(claim) if is_ending => {
-                self.try_to_end(job, Some(claim), None);
-                None
-            }
             Check::Done(claim) => {
-                self.claims.set(job, Claim::Held(claim));
+                self.continue_with_claim(job, Some(claim));
                 None
             }
             Check::Failed { claim, trouble } => {
-                let passes = matches!(trouble, Trouble::Passing { .. });
-                // If the storage comes back, the claim is resumed and locked again.
-                let claim = claim.filter(|_| !passes);
-                match claim {
-                    claim if is_ending => self.try_to_end(job, claim, None),
-                    Some(claim) => self.claims.set(job, Claim::Held(claim)),
-                    None => self.claims.retry(job, now(), 0),
-                }
+                // When the storage comes back, the claim is resumed and locked again.
+                let is_passing = matches!(trouble, Trouble::Passing { .. });
+                let claim = if is_passing { None } else { claim };
+                self.continue_with_claim(job, claim);
                 Some(trouble)
             }
             Check::Late => {
                 self.claims.set(job, Claim::Coming { tries: 0 });
-                let what = format!("no response within {} ms", LOOK_MAX.as_millis());
+                let what = format!("no response within {} ms", CHECK_MAX.as_millis());
                 Some(Trouble::Passing { what, away: true })
             }
         };
@@ -182,25 +169,38 @@ impl Coordinator {
         self.release_reports(job, trouble.as_ref());
     }
 
+    /// Ends a job whose tasks are over; otherwise keeps its claim, or retries to resume a lost one.
+    fn continue_with_claim(&mut self, job: JobId, claim: Option<Box<dyn OutputClaim>>) {
+        if self.endings.get(job).is_some() {
+            return self.try_to_end(job, claim, None);
+        }
+        match claim {
+            Some(claim) => self.claims.set(job, Claim::Held(claim)),
+            None => self.claims.retry(job, now(), 0),
+        }
+    }
+
     /// Holds a job while its storage is unreachable, since its tasks would fail.
     fn hold(&mut self, job: JobId, what: &str) {
         let kind = PauseKind::OutputUnreachable;
-        if self.state.engine().can_pause_job(job, kind).is_ok() {
-            let why = format!("its output directory is unreachable: {what}");
-            self.log(&format!("{job} is held: {why}"));
-            let pause = Pause {
-                kind,
-                reason: format!("{why}; retrying"),
-            };
-            self.enter(Event::JobPauseRequested { job, pause });
+        if self.state.engine().can_pause_job(job, kind).is_err() {
+            return;
         }
+        let why = format!("its output directory is unreachable: {what}");
+        self.log(&format!("{job} is held: {why}"));
+        let pause = Pause {
+            kind,
+            reason: format!("{why}; retrying"),
+        };
+        self.enter(Event::JobPauseRequested { job, pause });
     }
 
     /// Releases a job held by [`Coordinator::hold`].
     fn release(&mut self, job: JobId) {
         let view = self.state.view();
-        let pause = view.job(job).and_then(Job::pause);
-        if pause.is_some_and(|pause| pause.kind == PauseKind::OutputUnreachable) {
+        if let Some(pause) = view.job(job).and_then(Job::pause)
+            && pause.kind == PauseKind::OutputUnreachable
+        {
             self.log(&format!(
                 "{job} is released: its output directory is reachable again"
             ));
@@ -218,8 +218,10 @@ impl Coordinator {
         self.look_after_endings(now);
         if let Some(renewals) = self.claims.renewals_due(now) {
             self.world.tasks.blocking(move || {
-                // The next step of a job meets the same error and reports it.
-                renewals.iter().for_each(|renew| drop(renew()));
+                for renew in renewals {
+                    // The next step of a job meets the same error and reports it.
+                    let _ = renew();
+                }
             });
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use napreduce_engine::{Event, JobId};
+use napreduce_engine::{Event, Job, JobId};
 use napreduce_protocol::{ClaimToken, JobError, JobPlan};
 use tokio::sync::oneshot;
 
@@ -21,7 +21,7 @@ impl Coordinator {
     /// Claims an output directory outside the loop.
     pub fn claim(&mut self, accepted: Accepted, submitter: Submitter) {
         self.submitters.add(accepted.token, submitter);
-        let own = Arc::clone(&self.own);
+        let send_back = Arc::clone(&self.send_back);
         let disk = self.disk.clone();
         let protected = self.protected(&accepted.plan);
         let others = self.claims_of_jobs();
@@ -36,7 +36,7 @@ impl Coordinator {
                 .and_then(|()| take_output(&disk, &request));
             // Ignored if the coordinator has stopped; the claim is dropped, and its lock is released with the
             // process.
-            own(Input::Claimed {
+            send_back(Input::Claimed {
                 accepted: Box::new(accepted),
                 pins,
                 claim,
@@ -52,18 +52,19 @@ impl Coordinator {
 
     /// Returns the directories and inputs that the output directory must not overlap.
     fn protected(&self, plan: &JobPlan) -> Protected {
-        let workers = self
-            .state
-            .links()
-            .values()
-            .map(|link| link.identity().directory.clone());
-        let own = self.cluster.as_ref().map(|cluster| cluster.directory());
-        let cluster = workers
-            .filter(|directory| !directory.as_os_str().is_empty())
-            .chain(own)
-            .collect();
+        let mut directories = Vec::new();
+        for link in self.state.links().values() {
+            let directory = &link.identity().directory;
+            // An embedded worker has none.
+            if !directory.as_os_str().is_empty() {
+                directories.push(directory.clone());
+            }
+        }
+        if let Some(cluster) = &self.cluster {
+            directories.push(cluster.directory());
+        }
         Protected {
-            cluster,
+            cluster: directories,
             inputs: files_read(&plan.splits),
         }
     }
@@ -102,13 +103,8 @@ impl Coordinator {
     }
 
     pub(super) fn interrupt(&mut self, reason: String) {
-        let live: Vec<JobId> = self
-            .state
-            .view()
-            .jobs()
-            .map(napreduce_engine::Job::id)
-            .collect();
-        for job in live {
+        let live_jobs: Vec<JobId> = self.state.view().jobs().map(Job::id).collect();
+        for job in live_jobs {
             self.enter(Event::JobKillRequested {
                 job,
                 reason: reason.clone(),
@@ -126,10 +122,6 @@ impl Coordinator {
         reply: oneshot::Sender<Result<(JobId, Following), JobError>>,
     ) {
         let job = self.next_job();
-        let user = current_user();
-        let program = None;
-        let files = Vec::new();
-        let claim = ClaimMark::default();
         // Unique: the time, the process and the job.
         let token = (u128::from(self.world.clock.unix_micros()) << 64)
             | (u128::from(self.world.process.id()) << 32)
@@ -138,10 +130,10 @@ impl Coordinator {
             job,
             token,
             plan,
-            user,
-            program,
-            files,
-            claim,
+            user: current_user(),
+            program: None,
+            files: Vec::new(),
+            claim: ClaimMark::default(),
             rerun_of: None,
         };
         self.claim(accepted, Submitter::Embedding(reply));
@@ -154,8 +146,10 @@ impl Coordinator {
                 Submitter::Client(answer) => self.afterwards(move || answer(Ok(job))),
                 Submitter::Embedding(reply) => {
                     let following = self.follow(job);
-                    // An embedding program waits for the answer.
-                    self.afterwards(move || drop(reply.send(Ok((job, following)))));
+                    self.afterwards(move || {
+                        // It may have ended.
+                        let _ = reply.send(Ok((job, following)));
+                    });
                 }
             }
         }
@@ -201,8 +195,11 @@ fn refuse_submitters(error: JobError, submitters: Vec<Submitter>) {
         // A submitter that no longer waits is ignored.
         match submitter {
             Submitter::Client(answer) => answer(Err(&error)),
-            // The only submitter: an embedded job is submitted once.
-            Submitter::Embedding(reply) => return drop(reply.send(Err(error))),
+            Submitter::Embedding(reply) => {
+                let _ = reply.send(Err(error));
+                // It is the only submitter: an embedded job is submitted once.
+                return;
+            }
         }
     }
 }

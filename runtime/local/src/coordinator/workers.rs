@@ -8,7 +8,7 @@ use napreduce_engine::{
 use napreduce_protocol::{AttemptProgress, WorkerNews, WorkerReport};
 
 use super::Coordinator;
-use super::entry::{Extra, of_report};
+use super::entry::{Extra, TranslatedReport, translate_report};
 use super::link::{HeldReport, Link};
 use crate::clock::now;
 use crate::output::Trouble;
@@ -21,9 +21,8 @@ impl Coordinator {
     pub(super) fn on_news(&mut self, worker: WorkerId, news: WorkerNews) {
         match news {
             WorkerNews::Report { at, report } => {
-                let at = self
-                    .clock
-                    .before_now(now().into_std().saturating_duration_since(at));
+                let age = now().into_std().saturating_duration_since(at);
+                let at = self.clock.before_now(age);
                 self.on_report(worker, at, report);
             }
             WorkerNews::Progress(progress) => self.on_progress(worker, &progress),
@@ -89,7 +88,7 @@ impl Coordinator {
             WorkerReport::SuspendWanted { attempt } => Some(attempt),
             _ => None,
         };
-        let (event, mut extra) = of_report(worker, number, at, report);
+        let TranslatedReport { event, mut extra } = translate_report(worker, number, at, report);
         extra.retain(|extra| self.keeps(extra));
         self.add_to_batch(event, extra);
         if let Some(attempt) = wants_suspension

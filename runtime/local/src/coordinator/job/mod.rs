@@ -119,7 +119,7 @@ pub(super) struct TaskResult {
 impl LiveJob {
     /// Returns the job with its changes, as it would be submitted now.
     pub fn definition(&self) -> Accepted {
-        self.accepted.with(&self.change)
+        self.accepted.with_change(&self.change)
     }
 
     pub fn id(&self) -> JobId {
