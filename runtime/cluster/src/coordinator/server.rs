@@ -8,15 +8,17 @@ use std::time::Duration;
 use napreduce_history::OpenHistory;
 use napreduce_local::process::{Interrupts, raise_descriptors, survive_file_size_limit};
 use napreduce_local::world::Tasks;
+use napreduce_protocol::Secret;
 use napreduce_task::{run_soon_when_woken, signal_name};
 use thiserror::Error;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::{JoinError, JoinHandle};
 
 use super::clients::{ClientDesk, ClientLimits};
 use super::configuration::CoordinatorConfiguration;
 use super::worker_connection::serve_worker;
-use super::{ClusterCoordinator, ClusterInput};
+use super::{ClusterCoordinator, ClusterInput, LoopRequest};
 use crate::blobs::BlobStore;
 use crate::cluster_directory::ClusterDirectoryError;
 use crate::journal::{Journal, JournalError};
@@ -112,63 +114,65 @@ pub async fn coordinator_daemon(
     let _lock = directory.lock_coordinator(&configuration.world.process)?;
     // Before anything of a coordinator whose lock file was removed is touched.
     Journal::check_unlocked(&**directory.disk(), &directory.coordinator_directory())?;
-    let blobs = directory.coordinator_directory().join("blobs");
     let blobs = BlobStore::open(
         Arc::clone(directory.disk()),
-        blobs,
+        directory.coordinator_directory().join("blobs"),
         configuration.blob_bytes_max,
     )
     .map_err(CoordinatorError::start)?;
-    let (inputs, arriving) = unbounded_channel();
-    let (requests, requested) = unbounded_channel();
+    let (inputs, inputs_of_loop) = unbounded_channel();
+    let (requests, requests_of_loop) = unbounded_channel();
     let coordinator =
         ClusterCoordinator::recover(&configuration, &blobs, open_history, inputs.clone())
             .map_err(CoordinatorError::start)?;
-    let world = configuration.world.clone();
-    let mut coordinator = world.tasks.spawn(coordinator.run(requested, arriving));
-    let say = |line: &str| tracing::info!(target: "coordinator", "{line}");
-    let listener = Listener::bind(&world, &configuration.bind, secret.clone(), say).await;
-    let mut listener = listener.map_err(CoordinatorError::start)?;
-    directory.publish_coordinator(listener.address(), &world)?;
-    say(&format!(
-        "listening at {} for {}",
-        listener.address(),
-        directory.path().display()
-    ));
-    let desk = ClientDesk::new(
-        world.clone(),
-        requests,
-        Arc::clone(&blobs),
-        secret,
-        ClientLimits::default(),
-        say,
-    );
-    let mut intake = Intake {
-        tasks: world.tasks,
-        workers: 0,
-        inputs: inputs.clone(),
-        desk,
-        liveness: configuration.liveness,
+    let running = coordinator.run(requests_of_loop, inputs_of_loop);
+    let mut coordinator_loop = configuration.world.tasks.spawn(running);
+    let opened = Intake::open(&configuration, secret, blobs, inputs, requests).await;
+    let served = match opened {
+        Ok(mut intake) => intake.serve(&mut coordinator_loop, &mut interrupts).await,
+        Err(error) => Served::Failed(error),
     };
-    let ended = loop {
-        tokio::select! {
-            arrival = listener.accept() => intake.admit(arrival),
-            ended = &mut coordinator => break ended,
-            signal = interrupts.arrival() => {
-                let signal = signal.map_err(CoordinatorError::io("wait for signals"))?;
-                say(&format!("ending after {}", signal_name(signal).unwrap_or("a signal")));
-                // A loop that failed returns its error below.
-                let _ = inputs.send(ClusterInput::Stop);
-                break coordinator.await;
-            }
+    let ended = match served {
+        Served::LoopEnded(ended) => ended,
+        Served::Failed(error) => {
+            // The loop must not outlive the lock: it would keep the journal from the next coordinator.
+            coordinator_loop.abort();
+            let _ = coordinator_loop.await;
+            return Err(error);
         }
     };
-    directory.withdraw_coordinator()?;
-    Ok(ended.map_err(|error| CoordinatorError::Internal(error.to_string()))??)
+    let withdrawn = directory.withdraw_coordinator();
+    // An error of the loop comes first: it may be the cause of the other one.
+    ended?;
+    withdrawn?;
+    Ok(())
+}
+
+/// Why no more connections are accepted.
+enum Served {
+    LoopEnded(Result<(), CoordinatorError>),
+    /// Connections cannot be accepted; the loop still runs.
+    Failed(CoordinatorError),
+}
+
+impl Served {
+    fn loop_ended(joined: Result<Result<(), JournalError>, JoinError>) -> Served {
+        let ended = match joined {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(CoordinatorError::Journal(error)),
+            Err(panicked) => Err(CoordinatorError::Internal(panicked.to_string())),
+        };
+        Served::LoopEnded(ended)
+    }
+}
+
+fn log(line: &str) {
+    tracing::info!(target: "coordinator", "{line}");
 }
 
 /// Accepts authenticated connections.
 struct Intake {
+    listener: Listener,
     tasks: Tasks,
     /// Connections of workers so far.
     workers: u64,
@@ -178,6 +182,67 @@ struct Intake {
 }
 
 impl Intake {
+    /// Listens, and publishes the address in the cluster directory.
+    async fn open(
+        configuration: &CoordinatorConfiguration,
+        secret: Secret,
+        blobs: Arc<BlobStore>,
+        inputs: UnboundedSender<ClusterInput>,
+        requests: UnboundedSender<LoopRequest>,
+    ) -> Result<Intake, CoordinatorError> {
+        let world = &configuration.world;
+        let directory = &configuration.directory;
+        let listener = Listener::bind(world, &configuration.bind, secret.clone(), log)
+            .await
+            .map_err(CoordinatorError::start)?;
+        let address = listener.address();
+        directory.publish_coordinator(address, world)?;
+        log(&format!(
+            "listening at {address} for {}",
+            directory.path().display()
+        ));
+        let desk = ClientDesk::new(
+            world.clone(),
+            requests,
+            blobs,
+            secret,
+            ClientLimits::default(),
+            log,
+        );
+        Ok(Intake {
+            listener,
+            tasks: world.tasks.clone(),
+            workers: 0,
+            inputs,
+            desk,
+            liveness: configuration.liveness,
+        })
+    }
+
+    /// Accepts connections until the loop has ended, which a signal requests.
+    async fn serve(
+        &mut self,
+        coordinator_loop: &mut JoinHandle<Result<(), JournalError>>,
+        interrupts: &mut Interrupts,
+    ) -> Served {
+        loop {
+            tokio::select! {
+                arrival = self.listener.accept() => self.admit(arrival),
+                joined = &mut *coordinator_loop => return Served::loop_ended(joined),
+                signal = interrupts.arrival() => {
+                    let signal = match signal {
+                        Ok(signal) => signal,
+                        Err(error) => return Served::Failed(CoordinatorError::io("wait for signals")(error)),
+                    };
+                    log(&format!("ending after {}", signal_name(signal).unwrap_or("a signal")));
+                    // Fails if the loop has ended.
+                    let _ = self.inputs.send(ClusterInput::Stop);
+                    return Served::loop_ended(coordinator_loop.await);
+                }
+            }
+        }
+    }
+
     fn admit(&mut self, arrival: Incoming) {
         let Incoming {
             role,

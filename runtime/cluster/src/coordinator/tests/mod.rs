@@ -2,6 +2,7 @@
 
 mod chains;
 mod changes;
+mod daemon;
 mod history;
 mod jobs;
 mod kept;

@@ -14,7 +14,7 @@ use crate::journal::FsyncPolicy;
 const TOKENS: [u128; 2] = [1, 2];
 
 /// A scene whose cluster directory is on a simulated disk.
-fn scene(seed: u64) -> (Scene, SimDisk) {
+pub(super) fn scene_on_simulated_disk(seed: u64) -> (Scene, SimDisk) {
     let mut scene = Scene::new();
     let disk = SimDisk::new(seed);
     disk.make_directories(scene.folder.path(), 0o700)
@@ -64,14 +64,14 @@ async fn run(scene: &Scene) -> Vec<(u128, JobId)> {
 #[tokio::test]
 async fn accepted_job_survives_power_loss_at_every_call() {
     let calls = {
-        let (scene, disk) = scene(0);
+        let (scene, disk) = scene_on_simulated_disk(0);
         let before = disk.calls();
         assert_eq!(run(&scene).await.len(), TOKENS.len());
         before..disk.calls() + 1
     };
     for call in calls {
         for seed in 0..4 {
-            let (scene, disk) = scene(seed);
+            let (scene, disk) = scene_on_simulated_disk(seed);
             disk.fail_call(call, CallFault::LastCall);
             let accepted = run(&scene).await;
             disk.lose_power();
