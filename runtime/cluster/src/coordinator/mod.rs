@@ -153,7 +153,9 @@ impl ClusterCoordinator {
         };
         let own = inputs.clone();
         // Fails after this coordinator has stopped; the next one repeats the work.
-        let send_back = move |input| drop(own.send(ClusterInput::Local(input)));
+        let send_back = move |input| {
+            let _ = own.send(ClusterInput::Local(input));
+        };
         ClusterCoordinator {
             local: Coordinator::new(
                 configuration.world.clone(),
@@ -185,7 +187,7 @@ impl ClusterCoordinator {
     ) -> Result<(), JournalError> {
         let mut tick = ticks();
         let mut batch = Vec::new();
-        let mut open = true;
+        let mut has_clients = true;
         self.local.begin_to_listen();
         self.ticked = now();
         self.conclude()?;
@@ -197,9 +199,9 @@ impl ClusterCoordinator {
                     }
                     self.local.decide();
                 }
-                request = requests.recv(), if open => match request {
+                request = requests.recv(), if has_clients => match request {
                     Some(request) => self.answer(request),
-                    None => open = false,
+                    None => has_clients = false,
                 },
                 () = sleep_until_some(self.local.wake_at()) => self.local.enter(Event::Woken),
                 _ = tick.tick() => self.on_tick(),
@@ -218,6 +220,7 @@ impl ClusterCoordinator {
     }
 
     fn take(&mut self, input: ClusterInput) {
+        // Reports of workers are collected into one entry; any other input begins a new one.
         if !matches!(input, ClusterInput::Local(_) | ClusterInput::Message { .. }) {
             self.local.decide();
         }
@@ -229,14 +232,12 @@ impl ClusterCoordinator {
                 messages,
                 heard,
             } => {
-                self.on_hello(
-                    *hello,
-                    Caller {
-                        connection,
-                        messages,
-                        heard,
-                    },
-                );
+                let caller = Caller {
+                    connection,
+                    messages,
+                    heard,
+                };
+                self.on_hello(*hello, caller);
             }
             ClusterInput::Message {
                 connection,
@@ -256,9 +257,12 @@ impl ClusterCoordinator {
     /// Writes the journal, then releases the effects.
     fn conclude(&mut self) -> Result<(), JournalError> {
         let journal = &mut self.journal;
-        self.local.conclude(|entries, sync| {
+        self.local.conclude(|entries, must_sync| {
             journal.append(entries)?;
-            if sync { journal.sync() } else { Ok(()) }
+            if must_sync {
+                journal.sync()?;
+            }
+            Ok(())
         })?;
         #[cfg(feature = "simulated")]
         self.check_snapshot();
@@ -309,10 +313,10 @@ impl ClusterServices for JobServices {
                 ));
             }
             ended.cluster = Some(cluster());
-            let untidy = history
+            let failed_cleanups = history
                 .add(ended)
                 .map_err(|error| format!("cannot write {error}"))?;
-            remarks.extend(untidy);
+            remarks.extend(failed_cleanups);
             Ok(())
         })
     }
@@ -321,12 +325,13 @@ impl ClusterServices for JobServices {
 /// Pins a job's blobs while the result lives. A missing blob is reported by the worker that requests it.
 /// Blocking.
 fn pin(accepted: &Accepted, blobs: &Arc<BlobStore>) -> Pins {
-    let all = accepted
-        .program
-        .into_iter()
-        .chain(accepted.files.iter().map(|file| file.blob));
-    let pinned: Vec<PinnedBlob> = all
-        .filter_map(|blob| blobs.pin(blob.digest).ok().flatten())
-        .collect();
+    let mut needed = Vec::from_iter(accepted.program);
+    needed.extend(accepted.files.iter().map(|file| file.blob));
+    let mut pinned: Vec<PinnedBlob> = Vec::new();
+    for blob in needed {
+        if let Ok(Some(pin)) = blobs.pin(blob.digest) {
+            pinned.push(pin);
+        }
+    }
     Box::new(pinned)
 }

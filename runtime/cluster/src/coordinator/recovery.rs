@@ -60,6 +60,24 @@ pub(crate) enum RecoveryError {
     },
 }
 
+impl RecoveryError {
+    fn scheduler(what: String) -> RecoveryError {
+        RecoveryError::Scheduler { what }
+    }
+
+    fn snapshot(directory: &Path) -> impl FnOnce(String) -> RecoveryError + use<> {
+        let path = directory.to_owned();
+        move |what| RecoveryError::Snapshot { path, what }
+    }
+}
+
+/// The rules of the engine that is restored from a snapshot.
+pub(super) struct RestoreRules<'a> {
+    pub(super) settings: EngineSettings,
+    pub(super) scheduler: &'a dyn PolicyChoice,
+    pub(super) policy: Policy,
+}
+
 /// The policy that continues from a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Policy {
@@ -82,26 +100,28 @@ impl Snapshot {
     pub(super) fn restore(
         self,
         epoch_micros: u64,
-        rules: (EngineSettings, &dyn PolicyChoice),
-        policy: Policy,
+        rules: RestoreRules<'_>,
     ) -> Result<CoordinatorState, String> {
-        let (settings, scheduler) = rules;
+        let RestoreRules {
+            settings,
+            scheduler,
+            policy,
+        } = rules;
         if self.version != SNAPSHOT_VERSION {
             return Err(format!(
                 "it has version {}, but this program reads {SNAPSHOT_VERSION}",
                 self.version
             ));
         }
-        let engine = match policy {
+        let snapshot = match policy {
             Policy::AsBefore => self.engine,
             Policy::Another => self.engine.for_another_policy(),
         };
-        let engine = Engine::restore(engine, scheduler.build()?, settings)
+        let engine = Engine::restore(snapshot, scheduler.build()?, settings)
             .map_err(|error| error.to_string())?;
-        let name = scheduler.name().to_owned();
         Ok(CoordinatorState::restore(
             engine,
-            name,
+            scheduler.name().to_owned(),
             epoch_micros,
             self.state,
         ))
@@ -116,28 +136,25 @@ pub(super) fn replay(
     read_policy: ReadPolicy,
     prepare: impl FnOnce(CoordinatorState) -> CoordinatorState,
 ) -> Result<CoordinatorState, RecoveryError> {
-    let Header {
-        epoch_micros,
-        ref rules,
-        ..
-    } = *header;
-    let unusable = |what| RecoveryError::Scheduler { what };
-    let settings = rules.settings;
-    let scheduler = read_policy(&rules.scheduler).map_err(unusable)?;
+    let epoch_micros = header.epoch_micros;
+    let settings = header.rules.settings;
+    let scheduler = read_policy(&header.rules.scheduler).map_err(RecoveryError::scheduler)?;
     let state = match recovered.snapshot {
         Some(snapshot) => {
-            let rules = (settings, &*scheduler);
             reached(Situation::RecoveredFromSnapshot);
+            let rules = RestoreRules {
+                settings,
+                scheduler: &*scheduler,
+                policy: Policy::AsBefore,
+            };
+            let snapshot: Snapshot = snapshot.decode()?;
             snapshot
-                .decode::<Snapshot>()?
-                .restore(epoch_micros, rules, Policy::AsBefore)
-                .map_err(|what| RecoveryError::Snapshot {
-                    path: directory.to_owned(),
-                    what,
-                })?
+                .restore(epoch_micros, rules)
+                .map_err(RecoveryError::snapshot(directory))?
         }
         None => {
-            let engine = Engine::new(scheduler.build().map_err(unusable)?, settings);
+            let policy = scheduler.build().map_err(RecoveryError::scheduler)?;
+            let engine = Engine::new(policy, settings);
             CoordinatorState::new(engine, scheduler.name().to_owned(), epoch_micros)
         }
     };
@@ -170,20 +187,17 @@ impl ClusterCoordinator {
         let directory = configuration.directory.coordinator_directory();
         let world = &configuration.world;
         let identity = world.random.number().map_err(RecoveryError::Random)?;
-        let rules = configuration.rules();
-        let scheduler = &*configuration.scheduler;
-        let read_policy = configuration.read_policy;
-        let unusable = |what| RecoveryError::Scheduler { what };
-        // Check the rules before using them.
-        scheduler.build().map_err(unusable)?;
-        let version = JOURNAL_VERSION;
-        let epoch_micros = world.clock.unix_micros();
+        // Check the policy before using it.
+        configuration
+            .scheduler
+            .build()
+            .map_err(RecoveryError::scheduler)?;
         let fresh = Header {
-            version,
+            version: JOURNAL_VERSION,
             journal: identity,
-            epoch_micros,
+            epoch_micros: world.clock.unix_micros(),
             follows: None,
-            rules: rules.clone(),
+            rules: configuration.rules(),
         };
         let disk = Arc::clone(configuration.directory.disk());
         let (mut journal, mut recovered) =
@@ -198,42 +212,22 @@ impl ClusterCoordinator {
                 path: history_directory,
                 source,
             })?;
-        let begun = recovered.begun;
+        let is_new_journal = recovered.begun;
         let mut remarks = std::mem::take(&mut recovered.remarks);
         remarks.extend(remembered);
         let mut state = replay(
             &directory,
             recovered,
             journal.header(),
-            read_policy,
+            configuration.read_policy,
             |state| state,
         )?;
-        let mut before = journal.header().rules.clone();
-        // An earlier version may have written fewer values.
-        before.scheduler = read_policy(&before.scheduler).map_err(unusable)?.to_json();
-        if before != rules {
-            // The journal was decided by the old rules; what follows uses the new ones.
-            let same = before.scheduler == rules.scheduler;
-            let policy = if same {
-                Policy::AsBefore
-            } else {
-                Policy::Another
-            };
-            let epoch = journal.header().epoch_micros;
-            let by = (rules.settings, scheduler);
-            state = Snapshot::new(&state)
-                .restore(epoch, by, policy)
-                .map_err(|what| RecoveryError::Snapshot {
-                    path: directory.clone(),
-                    what,
-                })?;
-            journal.compact(&Snapshot::new(&state), rules)?;
-        }
+        state = adopt_rules(state, &mut journal, configuration, &directory)?;
         if let Some(last) = history.last() {
             state.number_above(last);
         }
-        if begun {
-            remarks.extend(forgotten(&directory, history.last(), blobs));
+        if is_new_journal {
+            remarks.extend(describe_lost_journal(&directory, history.last(), blobs));
         }
         for remark in remarks {
             state.notice(remark);
@@ -245,12 +239,12 @@ impl ClusterCoordinator {
             blobs: Arc::clone(blobs),
         };
         let mut coordinator = ClusterCoordinator::new(state, configuration.clone(), stores, inputs);
-        coordinator.take_up_jobs(blobs);
+        coordinator.continue_jobs(blobs);
         Ok(coordinator)
     }
 
     /// Resumes the jobs' claims, and ends jobs whose end was decided.
-    fn take_up_jobs(&mut self, blobs: &Arc<BlobStore>) {
+    fn continue_jobs(&mut self, blobs: &Arc<BlobStore>) {
         #[cfg(feature = "simulated")]
         super::simulation::note_recovered(self.local.state());
         self.local.state_mut().list_ended();
@@ -270,11 +264,51 @@ impl ClusterCoordinator {
     }
 }
 
+/// Returns the state under the configured rules. The journal was decided by the rules in its header; if they differ,
+/// what follows it uses the configured ones.
+fn adopt_rules(
+    state: CoordinatorState,
+    journal: &mut Journal,
+    configuration: &CoordinatorConfiguration,
+    directory: &Path,
+) -> Result<CoordinatorState, RecoveryError> {
+    let configured = configuration.rules();
+    let mut journaled = journal.header().rules.clone();
+    // An earlier version may have written fewer values.
+    journaled.scheduler = (configuration.read_policy)(&journaled.scheduler)
+        .map_err(RecoveryError::scheduler)?
+        .to_json();
+    if journaled == configured {
+        return Ok(state);
+    }
+    let policy = if journaled.scheduler == configured.scheduler {
+        Policy::AsBefore
+    } else {
+        Policy::Another
+    };
+    let rules = RestoreRules {
+        settings: configured.settings,
+        scheduler: &*configuration.scheduler,
+        policy,
+    };
+    let restored = Snapshot::new(&state)
+        .restore(journal.header().epoch_micros, rules)
+        .map_err(RecoveryError::snapshot(directory))?;
+    journal.compact(&Snapshot::new(&restored), configured)?;
+    Ok(restored)
+}
+
 /// Describes the journal that a directory has lost, if there was one.
-fn forgotten(directory: &Path, last: Option<JobId>, blobs: &BlobStore) -> Option<String> {
-    let ended = last.map(|job| format!("a history up to {job}, after which jobs are numbered"));
-    let left =
-        ended.or_else(|| (!blobs.is_empty()).then(|| "programs of earlier jobs".to_owned()))?;
+fn describe_lost_journal(
+    directory: &Path,
+    last_ended: Option<JobId>,
+    blobs: &BlobStore,
+) -> Option<String> {
+    let left = match last_ended {
+        Some(job) => format!("a history up to {job}, after which jobs are numbered"),
+        None if blobs.is_empty() => return None,
+        None => "programs of earlier jobs".to_owned(),
+    };
     Some(format!(
         "warning: the journal in {} is missing, but there is {left}: unfinished jobs are lost; to recover \
          them, stop the coordinator and restore journal-* and snapshot-* from a copy",

@@ -6,7 +6,7 @@ use napreduce_local::world::{Situation, reached};
 use serde_json::Value;
 
 use super::ClusterCoordinator;
-use super::recovery::{Policy, Snapshot, replay};
+use super::recovery::{Policy, RestoreRules, Snapshot, replay};
 use crate::journal::Journal;
 
 /// A snapshot of the state is restored after this many written batches.
@@ -25,8 +25,11 @@ impl ClusterCoordinator {
         let present = Snapshot::new(self.local.state());
         let restored = present.restore(
             self.journal.header().epoch_micros,
-            (rules.settings, &*self.configuration.scheduler),
-            Policy::AsBefore,
+            RestoreRules {
+                settings: rules.settings,
+                scheduler: &*self.configuration.scheduler,
+                policy: Policy::AsBefore,
+            },
         );
         match restored {
             Ok(restored) => self.compare("a restored snapshot", &restored),

@@ -13,6 +13,15 @@ use napreduce_protocol::{FromWorker, Hello, ToWorker, whole_millis};
 
 use super::ClusterCoordinator;
 
+/// How a worker was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    /// Its process has died.
+    Crashed,
+    /// Its process may live: it is cut off, stopped, or cannot be trusted.
+    CutOff,
+}
+
 impl ClusterCoordinator {
     /// Handles a hello on a new connection: a known worker continues, any other gets a number.
     pub(super) fn on_hello(&mut self, hello: Hello, caller: Caller) {
@@ -45,7 +54,12 @@ impl ClusterCoordinator {
         }
         reached(Situation::WorkerReplaced);
         let reason = format!("replaced by a later start of {}", hello.name);
-        self.lose(worker, reason, !same_start);
+        let loss = if same_start {
+            Loss::CutOff
+        } else {
+            Loss::Crashed
+        };
+        self.lose(worker, reason, loss);
         let worker = self.join(&hello);
         self.connect(worker, 0, caller);
     }
@@ -54,23 +68,20 @@ impl ClusterCoordinator {
     /// directory counts as live only while it is connected, since its successor holds the directory's lock.
     fn name_is_taken(&self, worker: WorkerId, hello: &Hello) -> Option<String> {
         let link = self.local.state().links().get(&worker)?;
-        let liveness = self.configuration.liveness;
-        let Identity {
-            name,
-            incarnation,
-            host,
-            directory,
-            ..
-        } = link.identity();
-        let same_place = (host, directory) == (&hello.host, &hello.directory);
-        let heard = link.heard.silence() <= liveness && !same_place;
-        let is_alive = *incarnation != hello.incarnation && (link.is_connected() || heard);
-        if !is_alive {
+        let holder = link.identity();
+        if holder.incarnation == hello.incarnation {
             return None;
         }
-        let place = directory.display();
+        let is_in_same_place = holder.host == hello.host && holder.directory == hello.directory;
+        let is_silent = link.heard.silence() > self.configuration.liveness;
+        if !link.is_connected() && (is_in_same_place || is_silent) {
+            return None;
+        }
         Some(format!(
-            "worker name {name} is in use by {worker} on {host} in {place}; choose another with --name"
+            "worker name {} is in use by {worker} on {} in {}; choose another with --name",
+            holder.name,
+            holder.host,
+            holder.directory.display()
         ))
     }
 
@@ -125,18 +136,17 @@ impl ClusterCoordinator {
         self.local
             .enter_with(Some(joined), vec![Extra::Joined { worker, identity }]);
         if hello.memory > 0 {
-            self.local.enter_with(
-                Some(Event::WorkerMemory {
-                    worker,
-                    bytes: hello.memory,
-                }),
-                Vec::new(),
-            );
+            let memory = Event::WorkerMemory {
+                worker,
+                bytes: hello.memory,
+            };
+            self.local.enter_with(Some(memory), Vec::new());
         }
         worker
     }
 
-    /// `received` is the number of the last order that the worker has received, 0 for a new one.
+    /// Attaches a connection to its worker's link. `received` is the number of the last order that the worker has
+    /// received, 0 for a new one.
     fn connect(&mut self, worker: WorkerId, received: u64, caller: Caller) {
         let Some(link) = self.local.state_mut().link_mut(worker) else {
             return;
@@ -191,12 +201,10 @@ impl ClusterCoordinator {
                 number,
                 age_micros,
                 report,
-            } => match link.look(number) {
+            } => match link.classify_report(number) {
                 Receipt::Fresh => {
-                    let at = self
-                        .local
-                        .clock()
-                        .before_now(Duration::from_micros(age_micros));
+                    let age = Duration::from_micros(age_micros);
+                    let at = self.local.clock().before_now(age);
                     self.local.on_report(worker, at, report);
                 }
                 Receipt::Duplicate => {}
@@ -206,7 +214,7 @@ impl ClusterCoordinator {
             },
             FromWorker::Received { through } => {
                 if let Err(error) = link.acknowledge(through) {
-                    self.lose(worker, error.to_string(), false);
+                    self.lose(worker, error.to_string(), Loss::CutOff);
                 }
             }
             FromWorker::Heartbeat { progress, memory } => {
@@ -238,19 +246,23 @@ impl ClusterCoordinator {
         for (worker, link) in self.local.state().links() {
             if link.heard.silence() > liveness {
                 // A crashed process closes its connection; a worker that is only silent is cut off or stopped.
-                let crashed = !link.is_connected();
-                silent.push((*worker, crashed));
+                let loss = if link.is_connected() {
+                    Loss::CutOff
+                } else {
+                    Loss::Crashed
+                };
+                silent.push((*worker, loss));
             }
         }
-        for (worker, crashed) in silent {
+        for (worker, loss) in silent {
             reached(Situation::WorkerSilent);
             let reason = format!("no message for {:.1} s", liveness.as_secs_f64());
-            self.lose(worker, reason, crashed);
+            self.lose(worker, reason, loss);
         }
     }
 
-    /// Declares a worker lost, with everything it runs and holds; `crashed` if its process died.
-    pub(super) fn lose(&mut self, worker: WorkerId, reason: String, crashed: bool) {
+    /// Declares a worker lost, with everything it runs and holds.
+    fn lose(&mut self, worker: WorkerId, reason: String, loss: Loss) {
         if let Some(link) = self.local.state().links().get(&worker)
             && link.is_leaving()
         {
@@ -258,7 +270,10 @@ impl ClusterCoordinator {
             return;
         }
         self.local.log(&format!("{worker} is lost: {reason}"));
-        let lost = Event::WorkerLost { worker, crashed };
+        let lost = Event::WorkerLost {
+            worker,
+            crashed: loss == Loss::Crashed,
+        };
         self.local
             .enter_with(Some(lost), vec![Extra::Lost { worker, reason }]);
     }

@@ -44,7 +44,7 @@ impl Exchange {
         self.number
     }
 
-    /// The last order received.
+    /// Returns the number of the last order received.
     pub(super) fn received(&self) -> u64 {
         self.orders.received()
     }
@@ -61,9 +61,9 @@ impl Exchange {
             };
             return Welcomed::Fresh;
         }
-        let known =
+        let is_known =
             self.reports.acknowledged() <= received && self.reports.acknowledge(received).is_ok();
-        if !known {
+        if !is_known {
             self.number = None;
             return Welcomed::Forgotten;
         }
@@ -86,8 +86,9 @@ impl Exchange {
                 self.report(at, report);
             }
             WorkerNews::Progress(progress) => {
-                self.progress
-                    .extend(progress.into_iter().map(|news| (news.attempt, news)));
+                for progress in progress {
+                    self.progress.insert(progress.attempt, progress);
+                }
             }
             WorkerNews::Memory(memory) => self.memory = memory,
         }
@@ -111,10 +112,9 @@ impl Exchange {
         let mut messages = Vec::new();
         for (number, (at, report)) in self.reports.unacknowledged_from(self.unsent) {
             let age = now.saturating_duration_since(*at);
-            let age_micros = whole_micros(age);
             messages.push(FromWorker::Reported {
                 number,
-                age_micros,
+                age_micros: whole_micros(age),
                 report: report.clone(),
             });
         }
@@ -134,10 +134,12 @@ impl Exchange {
 
     /// Returns the acknowledgement of orders that is due, if any.
     pub(super) fn take_acknowledgement(&mut self) -> Option<FromWorker> {
-        let through = self.orders.received();
-        let news = through > self.acknowledged;
-        self.acknowledged = through;
-        news.then_some(FromWorker::Received { through })
+        let received = self.orders.received();
+        if received <= self.acknowledged {
+            return None;
+        }
+        self.acknowledged = received;
+        Some(FromWorker::Received { through: received })
     }
 
     /// Returns a heartbeat with the attempts' progress and the state of memory.

@@ -46,6 +46,10 @@ impl Introduction {
         received: u64,
     ) -> Hello {
         let environment = &resources.environment;
+        let memory = match resources.processes.spare_memory() {
+            Ok(spare) => spare.available,
+            Err(_) => 0,
+        };
         Hello {
             name: environment.name.clone(),
             incarnation: self.incarnation,
@@ -58,10 +62,7 @@ impl Introduction {
             directory: environment.paths.root().to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),
             isolation: environment.isolation.in_words(),
-            memory: resources
-                .processes
-                .spare_memory()
-                .map_or(0, |spare| spare.available),
+            memory,
             process: environment.configuration.world.process.id(),
         }
     }
@@ -96,18 +97,19 @@ pub(super) async fn introduce(
         },
         _ => unreachable(error),
     })?;
-    let answered = timeout(WELCOME_DEADLINE, async {
+    let exchange = async {
         connection.send(&FromWorker::Hello(Box::new(hello))).await?;
         connection.receive::<ToWorker>().await
-    });
-    match answered.await {
-        Ok(Ok(Some(answer))) => Ok((connection, answer)),
-        Ok(Ok(None)) => Err(Apart::Unreachable(format!(
-            "{address} closed the connection after Hello"
-        ))),
-        Ok(Err(error)) => Err(unreachable(error)),
-        Err(_) => Err(Apart::Unreachable(format!(
+    };
+    let Ok(received) = timeout(WELCOME_DEADLINE, exchange).await else {
+        return Err(Apart::Unreachable(format!(
             "{address} did not answer Hello"
-        ))),
-    }
+        )));
+    };
+    let Some(answer) = received.map_err(unreachable)? else {
+        return Err(Apart::Unreachable(format!(
+            "{address} closed the connection after Hello"
+        )));
+    };
+    Ok((connection, answer))
 }

@@ -11,6 +11,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use napreduce_engine::WorkerId;
 use napreduce_engine::delivery::Receipt;
 use napreduce_local::clock::now;
 use napreduce_local::worker::ticks;
@@ -61,6 +62,14 @@ struct Leaving {
     saves: bool,
 }
 
+/// What a worker that is asked to stop still waits for.
+struct LeaveState {
+    /// When it exits, whatever runs.
+    deadline: Option<Instant>,
+    /// Whether a request to stop can still make the deadline earlier.
+    accepts_requests: bool,
+}
+
 /// The end of a connection.
 enum End {
     Apart(Apart),
@@ -101,12 +110,15 @@ impl<'a> Link<'a> {
     /// Runs until the worker may leave or is stopped; no attempt is left then.
     pub(super) async fn run(mut self) -> Result<(), WorkerError> {
         let mut backoff = BACKOFF;
-        let mut taken_since = None::<Instant>;
+        // Since when the name of this worker is in use by another.
+        let mut name_taken_since = None::<Instant>;
         let ended = loop {
             let environment = Arc::clone(&self.resources.environment);
-            let before = self.exchange.number();
-            let received = self.exchange.received();
-            let hello = self.introduction.hello(&self.resources, before, received);
+            let hello = self.introduction.hello(
+                &self.resources,
+                self.exchange.number(),
+                self.exchange.received(),
+            );
             let configuration = &environment.configuration;
             let introduced = introduce(&configuration.world, &configuration.cluster, hello);
             let apart = match self.meanwhile(introduced).await {
@@ -123,8 +135,8 @@ impl<'a> Link<'a> {
                 },
                 Some(Err(apart)) => apart,
             };
-            if let (Apart::NotLetIn { address, reason }, true) =
-                (&apart, self.connection_log.is_stranger)
+            if let Apart::NotLetIn { address, reason } = &apart
+                && self.connection_log.is_stranger
             {
                 break Err(WorkerError::NotLetIn {
                     address: address.clone(),
@@ -133,22 +145,22 @@ impl<'a> Link<'a> {
             }
             if let Apart::NameTaken { reason, free_in } = &apart {
                 // The holder may be a predecessor that lost its power, which the coordinator has not noticed.
-                let since = *taken_since.get_or_insert_with(now);
+                let since = *name_taken_since.get_or_insert_with(now);
                 if since.elapsed() > *free_in + NAME_MARGIN {
                     break Err(WorkerError::NameTaken {
                         reason: reason.clone(),
                     });
                 }
             } else {
-                taken_since = None;
+                name_taken_since = None;
             }
             self.connection_log.on_apart(&apart);
-            if self
-                .leaving
-                .is_some_and(|leaving| !leaving.saves || !self.runs_something())
-            {
-                // No connection: no need to sign off.
-                break Ok(());
+            if let Some(leaving) = self.leaving {
+                let has_work_to_save = leaving.saves && self.runs_something();
+                if !has_work_to_save {
+                    // No connection: no need to sign off.
+                    break Ok(());
+                }
             }
             let random = &environment.configuration.world.random;
             let pause = random.jittered(backoff.next_pause());
@@ -163,12 +175,15 @@ impl<'a> Link<'a> {
     }
 
     /// Waits for a future while disconnected; `None` if the daemon is stopped first.
-    async fn meanwhile<T>(&mut self, something: impl Future<Output = T>) -> Option<T> {
-        let mut something = std::pin::pin!(something);
+    async fn meanwhile<T>(&mut self, awaited: impl Future<Output = T>) -> Option<T> {
+        let mut awaited = std::pin::pin!(awaited);
         loop {
-            let (leave_by, accepts_requests) = self.patience();
+            let LeaveState {
+                deadline,
+                accepts_requests,
+            } = self.leave_state();
             tokio::select! {
-                done = &mut something => return Some(done),
+                result = &mut awaited => return Some(result),
                 Some(news) = next_news(&mut self.registration) => self.exchange.on_news(news),
                 request = self.stop.next(), if accepts_requests => match request.grace {
                     Some(_) if self.runs_something() => self.begin_to_leave(&request),
@@ -177,7 +192,7 @@ impl<'a> Link<'a> {
                         return None;
                     }
                 },
-                () = sleep_until(leave_by.unwrap_or_else(now)), if leave_by.is_some() => {
+                () = sleep_until(deadline.unwrap_or_else(now)), if deadline.is_some() => {
                     reached(Situation::LeaveUnanswered);
                     self.connection_log.on_leave_unanswered();
                     return None;
@@ -192,32 +207,36 @@ impl<'a> Link<'a> {
             .is_some_and(Registration::runs_something)
     }
 
-    /// Returns the deadline to exit, and whether a stop request can still make it earlier.
-    fn patience(&self) -> (Option<Instant>, bool) {
-        (
-            self.leaving.map(|leaving| leaving.by),
-            self.leaving.is_none_or(|leaving| leaving.saves),
-        )
+    fn leave_state(&self) -> LeaveState {
+        match self.leaving {
+            Some(leaving) => LeaveState {
+                deadline: Some(leaving.by),
+                accepts_requests: leaving.saves,
+            },
+            None => LeaveState {
+                deadline: None,
+                accepts_requests: true,
+            },
+        }
     }
 
     /// Asks the coordinator to release this worker once connected. A repeated request never moves the
     /// deadline back.
     fn begin_to_leave(&mut self, request: &StopRequest) {
-        let within = request.grace.unwrap_or(LEAVE_DEADLINE);
-        let by = now() + within;
+        let mut by = now() + request.grace.unwrap_or(LEAVE_DEADLINE);
         let saves = request.grace.is_some();
-        if saves && self.leaving.is_some_and(|before| before.by <= by) {
-            return;
+        if let Some(earlier) = self.leaving {
+            if saves && earlier.by <= by {
+                return;
+            }
+            by = by.min(earlier.by);
         }
         let how = match request.grace {
             Some(grace) => format!("attempts save their work; leaving within {grace:?}"),
             None => String::from("asking the coordinator to release this worker"),
         };
         self.connection_log.on_stop(&request.why, &how);
-        self.leaving = Some(Leaving {
-            by: self.leaving.map_or(by, |before| before.by.min(by)),
-            saves,
-        });
+        self.leaving = Some(Leaving { by, saves });
         self.report_leaving(request.grace.unwrap_or_default(), request.why.clone());
     }
 
@@ -243,52 +262,12 @@ impl<'a> Link<'a> {
             silence_millis,
         } = welcome
         else {
-            return Err(match welcome {
-                ToWorker::Refused {
-                    reason,
-                    name_free_in_millis: Some(millis),
-                } => Apart::NameTaken {
-                    reason: reason.clone(),
-                    free_in: Duration::from_millis(*millis),
-                },
-                ToWorker::Refused { reason, .. } => Apart::Refused(reason.clone()),
-                _ => Apart::Unreachable(String::from("the coordinator did not answer Hello")),
-            });
+            return Err(refusal(welcome));
         };
         let heartbeat = Duration::from_millis(heartbeat_millis.max(1));
         match self.exchange.on_welcome(journal, worker, received) {
             Welcomed::Back => {}
-            Welcomed::Fresh => {
-                let superseded = self.registration.is_some();
-                if superseded {
-                    reached(Situation::WorkerSuperseded);
-                }
-                let registration = Registration::begin(
-                    &self.resources,
-                    worker,
-                    journal,
-                    heartbeat,
-                    self.registration.take(),
-                );
-                match registration {
-                    Ok(registration) => self.registration = Some(registration),
-                    Err(error) => {
-                        // Reconnect as a new worker, since this one cannot carry out orders.
-                        self.exchange = Exchange::default();
-                        return Err(Apart::Lost(format!(
-                            "cannot start a thread for attempts: {error}"
-                        )));
-                    }
-                }
-                self.connection_log.on_new_identity(superseded);
-                if self.leaving.is_some() {
-                    // Its unsaved work belonged to its previous identity.
-                    self.report_leaving(
-                        Duration::ZERO,
-                        String::from("it was stopped before it joined"),
-                    );
-                }
-            }
+            Welcomed::Fresh => self.begin_life(worker, journal, heartbeat)?,
             Welcomed::Forgotten => {
                 reached(Situation::WorkerForgotten);
                 let reason = "the coordinator has no record of this worker; rejoining";
@@ -309,11 +288,47 @@ impl<'a> Link<'a> {
         })
     }
 
+    /// Begins a life under a new identity; an earlier one ends.
+    fn begin_life(
+        &mut self,
+        worker: WorkerId,
+        journal: u64,
+        heartbeat: Duration,
+    ) -> Result<(), Apart> {
+        let previous = self.registration.take();
+        let is_superseded = previous.is_some();
+        if is_superseded {
+            reached(Situation::WorkerSuperseded);
+        }
+        let begun = Registration::begin(&self.resources, worker, journal, heartbeat, previous);
+        match begun {
+            Ok(registration) => self.registration = Some(registration),
+            Err(error) => {
+                // Reconnect as a new worker, since this one cannot carry out orders.
+                self.exchange = Exchange::default();
+                return Err(Apart::Lost(format!(
+                    "cannot start a thread for attempts: {error}"
+                )));
+            }
+        }
+        self.connection_log.on_new_identity(is_superseded);
+        if self.leaving.is_some() {
+            // Its unsaved work belonged to its previous identity.
+            let why = String::from("it was stopped before it joined");
+            self.report_leaving(Duration::ZERO, why);
+        }
+        Ok(())
+    }
+
+    /// Exchanges messages until the connection ends.
     async fn converse(&mut self, mut together: Together) -> End {
         let mut beat = ticks(together.rhythm.heartbeat);
-        let mut looked = now();
+        let mut last_beat = now();
         loop {
-            let (leave_by, accepts_requests) = self.patience();
+            let LeaveState {
+                deadline,
+                accepts_requests,
+            } = self.leave_state();
             let done = tokio::select! {
                 biased;
                 request = self.stop.next(), if accepts_requests => {
@@ -331,14 +346,7 @@ impl<'a> Link<'a> {
                             return End::Leave;
                         }
                         Followed::Order(order) => {
-                            #[cfg(feature = "simulated")]
-                            if let Some((_, worker)) = self.exchange.number() {
-                                let message = &order;
-                                note(&Fact::OrderFollowed { worker, message });
-                            }
-                            if let Some(registration) = &self.registration {
-                                registration.order(order);
-                            }
+                            self.forward(order);
                             Ok(())
                         }
                         Followed::Broken(reason) => Err(reason),
@@ -352,18 +360,18 @@ impl<'a> Link<'a> {
                     Ok(())
                 }
                 _ = beat.tick() => {
-                    let passed = looked.elapsed().min(together.rhythm.heartbeat * 2);
-                    looked = now();
+                    let passed = last_beat.elapsed().min(together.rhythm.heartbeat * 2);
+                    last_beat = now();
                     together.silent += passed;
                     if together.silent > together.rhythm.silence_max {
                         Err("the coordinator was silent")
                     } else {
-                        let acknowledgement = self.exchange.take_acknowledgement();
-                        let beat = self.exchange.take_heartbeat();
-                        together.send(acknowledgement.into_iter().chain([beat])).await
+                        let mut messages = Vec::from_iter(self.exchange.take_acknowledgement());
+                        messages.push(self.exchange.take_heartbeat());
+                        together.send(messages).await
                     }
                 }
-                () = sleep_until(leave_by.unwrap_or_else(now)), if leave_by.is_some() => {
+                () = sleep_until(deadline.unwrap_or_else(now)), if deadline.is_some() => {
                     reached(Situation::LeaveUnanswered);
                     self.connection_log.on_leave_unanswered();
                     return End::Leave;
@@ -383,29 +391,57 @@ impl<'a> Link<'a> {
         }
     }
 
-    fn on_received(&mut self, received: Result<Option<ToWorker>, TransportError>) -> Followed {
-        match received {
-            Ok(Some(ToWorker::Received { through })) => {
-                if self.exchange.on_received(through) {
-                    Followed::Nothing
-                } else {
-                    Followed::Broken(
-                        "protocol error: acknowledgement of a report that was not sent",
-                    )
-                }
-            }
-            Ok(Some(message)) => match message
-                .number()
-                .map(|number| self.exchange.on_order(number))
-            {
-                Some(Receipt::Fresh) => Followed::Order(message),
-                Some(Receipt::Duplicate) => Followed::Nothing,
-                Some(Receipt::Gap) => Followed::Broken("protocol error: an order is missing"),
-                None => Followed::Broken("protocol error: unexpected answer"),
-            },
-            Ok(None) => Followed::Broken("the coordinator closed the connection"),
-            Err(_) => Followed::Broken("the connection broke"),
+    /// Passes an order on to the loop that carries it out.
+    fn forward(&self, order: ToWorker) {
+        #[cfg(feature = "simulated")]
+        if let Some((_, worker)) = self.exchange.number() {
+            note(&Fact::OrderFollowed {
+                worker,
+                message: &order,
+            });
         }
+        if let Some(registration) = &self.registration {
+            registration.order(order);
+        }
+    }
+
+    fn on_received(&mut self, received: Result<Option<ToWorker>, TransportError>) -> Followed {
+        let message = match received {
+            Ok(Some(message)) => message,
+            Ok(None) => return Followed::Broken("the coordinator closed the connection"),
+            Err(_) => return Followed::Broken("the connection broke"),
+        };
+        if let ToWorker::Received { through } = message {
+            if self.exchange.on_received(through) {
+                return Followed::Nothing;
+            }
+            return Followed::Broken(
+                "protocol error: acknowledgement of a report that was not sent",
+            );
+        }
+        let Some(number) = message.number() else {
+            return Followed::Broken("protocol error: unexpected answer");
+        };
+        match self.exchange.on_order(number) {
+            Receipt::Fresh => Followed::Order(message),
+            Receipt::Duplicate => Followed::Nothing,
+            Receipt::Gap => Followed::Broken("protocol error: an order is missing"),
+        }
+    }
+}
+
+/// Returns why the worker is not connected after an answer other than a welcome.
+fn refusal(answer: &ToWorker) -> Apart {
+    match answer {
+        ToWorker::Refused {
+            reason,
+            name_free_in_millis: Some(millis),
+        } => Apart::NameTaken {
+            reason: reason.clone(),
+            free_in: Duration::from_millis(*millis),
+        },
+        ToWorker::Refused { reason, .. } => Apart::Refused(reason.clone()),
+        _ => Apart::Unreachable(String::from("the coordinator did not answer Hello")),
     }
 }
 

@@ -57,9 +57,7 @@ impl Stop {
     fn request_of(&self, signal: i32) -> StopRequest {
         let why = signal_name(signal).unwrap_or("a signal").to_owned();
         let drains = why == "SIGTERM" && self.rules.on_terminate == OnTerminate::Drain;
-        StopRequest {
-            why,
-            grace: drains.then_some(self.rules.grace),
-        }
+        let grace = if drains { Some(self.rules.grace) } else { None };
+        StopRequest { why, grace }
     }
 }

@@ -84,20 +84,14 @@ enum Route {
 
 impl Link {
     pub(super) fn new(identity: Identity) -> Link {
-        let orders = Outbox::default();
-        let reports = Inbox::default();
-        let defined = BTreeSet::new();
-        let read = BTreeMap::new();
-        let leaving = false;
-        let drain_reason = None;
         Link::restored(LinkSnapshot {
             identity,
-            orders,
-            reports,
-            defined,
-            read,
-            leaving,
-            drain_reason,
+            orders: Outbox::default(),
+            reports: Inbox::default(),
+            defined: BTreeSet::new(),
+            read: BTreeMap::new(),
+            leaving: false,
+            drain_reason: None,
         })
     }
 
@@ -189,7 +183,7 @@ impl Link {
     }
 
     /// Classifies a report by its number; a fresh one must be journaled and then applied.
-    pub fn look(&self, number: u64) -> Receipt {
+    pub fn classify_report(&self, number: u64) -> Receipt {
         let next = self.received() + self.held.len() as u64 + 1;
         match number.cmp(&next) {
             Ordering::Less => {
@@ -281,14 +275,16 @@ impl Link {
         self.heard = heard;
     }
 
-    /// Handles the end of a connection, which may have been replaced by another.
+    /// Handles the end of a connection; returns false if another one has replaced it.
     pub fn disconnect(&mut self, ended: u64) -> bool {
-        let current =
-            matches!(self.route, Route::Connected { connection, .. } if connection == ended);
-        if current {
-            self.route = Route::Down;
+        let Route::Connected { connection, .. } = self.route else {
+            return false;
+        };
+        if connection != ended {
+            return false;
         }
-        current
+        self.route = Route::Down;
+        true
     }
 
     /// Requests an answer to the worker.
@@ -351,7 +347,8 @@ impl Link {
                 let through = self.kept.reports.received();
                 if *answer || through > *acknowledged {
                     let _ = messages.send(ToWorker::Received { through });
-                    (*acknowledged, *answer) = (through, false);
+                    *acknowledged = through;
+                    *answer = false;
                 }
             }
         }
