@@ -4,6 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use napreduce_local::worker::DiskChange;
 use rustix::fs::{StatVfs, StatVfsMountFlags, statvfs};
 
 /// Default reserve, unless a share of a small disk is less.
@@ -37,17 +38,20 @@ impl Disk {
         }
     }
 
-    /// Checks the disk; returns the new shortage, if any, when the state has changed.
-    pub(super) fn check(&mut self) -> Option<Option<String>> {
+    /// Checks the disk; returns its state if that has changed.
+    pub(super) fn check(&mut self) -> Option<DiskChange> {
         let found = statvfs(&self.path).map_err(io::Error::from);
         self.judge(found.as_ref())
     }
 
-    fn judge(&mut self, found: Result<&StatVfs, &io::Error>) -> Option<Option<String>> {
+    fn judge(&mut self, found: Result<&StatVfs, &io::Error>) -> Option<DiskChange> {
         let lacks = self.lacks(found);
-        let changed = lacks.is_some() != self.short;
+        let was_short = self.short;
         self.short = lacks.is_some();
-        changed.then_some(lacks)
+        if self.short == was_short {
+            return None;
+        }
+        Some(DiskChange { lacks })
     }
 
     fn lacks(&self, found: Result<&StatVfs, &io::Error>) -> Option<String> {
@@ -76,8 +80,14 @@ impl Disk {
                 wanted >> 10
             ));
         }
-        let inodes = found.f_files > 0 && found.f_favail == 0;
-        inodes.then(|| format!("disk: no free inodes at {path}; remove some files there"))
+        // Some file systems do not count inodes.
+        let has_no_inodes = found.f_files > 0 && found.f_favail == 0;
+        if has_no_inodes {
+            return Some(format!(
+                "disk: no free inodes at {path}; remove some files there"
+            ));
+        }
+        None
     }
 }
 
@@ -109,7 +119,7 @@ mod tests {
                 f_flag: StatVfsMountFlags::empty(),
                 ..with_free(free)
             };
-            disk.judge(Ok(&found)).map(|lacks| lacks.is_some())
+            disk.judge(Ok(&found)).map(|change| change.lacks.is_some())
         };
         for (free, news) in [
             (1_000, None),
@@ -131,7 +141,7 @@ mod tests {
                 f_flag: StatVfsMountFlags::empty(),
                 ..with_free(free)
             };
-            disk.judge(Ok(&found)).flatten()
+            disk.judge(Ok(&found)).and_then(|change| change.lacks)
         };
         assert_eq!(look(2_000), None);
         let shortage = look(1_999).expect("short");

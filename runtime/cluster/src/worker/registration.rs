@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use napreduce_engine::WorkerId;
 use napreduce_local::process::Processes;
-use napreduce_local::worker::{Environment, SegmentMemory, Worker, WorkerSettings};
+use napreduce_local::worker::{Environment, Membership, SegmentMemory, Worker, WorkerSettings};
 use napreduce_local::world::Tasks;
 use napreduce_protocol::{ToWorker, WorkerNews};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -58,7 +58,10 @@ impl Registration {
             heartbeat,
             processes: Arc::clone(&resources.processes),
             task_silence_max: environment.configuration.task_silence_max,
-            environment: Some((Arc::clone(&environment) as Arc<dyn Environment>, worker)),
+            membership: Some(Membership {
+                environment: Arc::clone(&environment) as Arc<dyn Environment>,
+                worker,
+            }),
             segment_memory: Arc::clone(&resources.segment_memory),
             suspend: environment.configuration.suspend,
             running: Arc::default(),

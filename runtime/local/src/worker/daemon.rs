@@ -15,13 +15,13 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::admission::Admission;
-use super::attempt::{AttemptEnd, AttemptEvent, Leftovers, Supervision};
+use super::attempt::{AttemptEnd, AttemptEvent, AttemptOrder, Leftovers, Supervision};
 use super::consolidation::{Consolidated, Consolidating};
-use super::environment::{Prepared, WatchDisk};
+use super::environment::{DiskChange, Prepared, WatchDisk};
 use super::hang::Limits;
 use super::job::{KnownJob, Launching, Readiness};
+use super::launch::{AttemptLaunch, prepare_launch};
 use super::moves::Moves;
-use super::outfit::outfit;
 use super::segment_memory::MemorySegment;
 use super::settings::WorkerSettings;
 use super::ticks::ticks;
@@ -34,11 +34,17 @@ const DISK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An attempt whose process may still exist.
 struct RunningAttempt {
-    orders: UnboundedSender<(Order, Vec<MapInput>)>,
-    /// Bytes consumed and bytes in total.
-    progress: (u64, u64),
+    orders: UnboundedSender<AttemptOrder>,
+    progress: ByteProgress,
     /// The progress reported last.
-    reported: (u64, u64),
+    reported: ByteProgress,
+}
+
+/// How much of its input an attempt has consumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct ByteProgress {
+    done: u64,
+    total: u64,
 }
 
 pub struct Worker {
@@ -70,9 +76,8 @@ impl Worker {
                 Arc::clone(&settings.processes),
             )),
             disk: settings
-                .environment
-                .as_ref()
-                .map(|(environment, _)| environment.watch_disk()),
+                .environment()
+                .map(|environment| environment.watch_disk()),
             moves: Moves::new(settings.world.tasks.clone()),
             settings,
             jobs: BTreeMap::new(),
@@ -95,15 +100,15 @@ impl Worker {
         let (events, mut arriving) = unbounded_channel();
         let mut worker = Worker::new(settings, news, events);
         let mut heartbeat = ticks(worker.settings.heartbeat);
-        let mut looks = ticks(DISK_INTERVAL);
-        let mut open = true;
-        while open || !worker.attempts.is_empty() {
+        let mut disk_checks = ticks(DISK_INTERVAL);
+        let mut accepts_orders = true;
+        while accepts_orders || !worker.attempts.is_empty() {
             worker.settings.note_running(worker.attempts.len());
             tokio::select! {
-                order = orders.recv(), if open => match order {
+                order = orders.recv(), if accepts_orders => match order {
                     Some(order) => worker.follow(order),
                     None => {
-                        open = false;
+                        accepts_orders = false;
                         worker.kill_all();
                     }
                 },
@@ -114,14 +119,16 @@ impl Worker {
                 Some(Ok(done)) = worker.consolidations.join_next() => worker.on_consolidated(done),
                 Some(attempt) = worker.moves.next() => worker.report(attempt, Report::OutputMoved),
                 _ = heartbeat.tick(), if !worker.attempts.is_empty() => worker.beat(),
-                _ = looks.tick(), if worker.disk.is_some() => worker.look_at_disk(),
+                _ = disk_checks.tick(), if worker.disk.is_some() => worker.check_disk(),
             }
         }
         worker.preparations.shutdown().await;
         worker.moves.end().await;
         while let Some(done) = worker.consolidations.join_next().await {
-            done.into_iter()
-                .for_each(|done| worker.on_consolidated(done));
+            // A panic has been printed.
+            if let Ok(done) = done {
+                worker.on_consolidated(done);
+            }
         }
         while worker.removals.join_next().await.is_some() {}
     }
@@ -195,16 +202,14 @@ impl Worker {
                 }
             }
             // The attempt's supervisor interprets the order.
-            order => self.order(order.attempt(), order, Vec::new()),
+            order => self.send_order(order.attempt(), order, Vec::new()),
         }
     }
 
     fn define(&mut self, description: JobDescription) {
         let job = description.job;
-        self.jobs.insert(
-            job,
-            KnownJob::new(description, self.settings.environment.clone()),
-        );
+        let known = KnownJob::new(description, self.settings.membership.clone());
+        self.jobs.insert(job, known);
     }
 
     fn forget(&mut self, job: JobId) {
@@ -218,7 +223,7 @@ impl Worker {
     }
 
     fn remove_files(&mut self, job: JobId) {
-        if let Some((environment, _)) = &self.settings.environment {
+        if let Some(environment) = self.settings.environment() {
             let environment = Arc::clone(environment);
             let tasks = &self.settings.world.tasks;
             tasks.blocking_in(&mut self.removals, move || environment.forget(job));
@@ -245,9 +250,9 @@ impl Worker {
 
     /// Forwards an order to an attempt. If the attempt has ended, its report crossed the order and is the
     /// answer.
-    fn order(&self, attempt: AttemptId, order: Order, inputs: Vec<MapInput>) {
+    fn send_order(&self, attempt: AttemptId, order: Order, inputs: Vec<MapInput>) {
         if let Some(running) = self.attempts.get(&attempt) {
-            let _ = running.orders.send((order, inputs));
+            let _ = running.orders.send(AttemptOrder { order, inputs });
         }
     }
 
@@ -260,12 +265,12 @@ impl Worker {
             reached(Situation::KilledWithoutProcess);
             return self.report(attempt, Report::Killed);
         }
-        self.order(attempt, Order::Kill { attempt }, Vec::new());
+        self.send_order(attempt, Order::Kill { attempt }, Vec::new());
     }
 
     fn kill_all(&mut self) {
         for attempt in self.attempts.keys() {
-            self.order(*attempt, Order::Kill { attempt: *attempt }, Vec::new());
+            self.send_order(*attempt, Order::Kill { attempt: *attempt }, Vec::new());
         }
         self.preparations.abort_all();
         self.jobs.clear();
@@ -282,7 +287,7 @@ impl Worker {
             return launching.inputs.extend(inputs);
         }
         let named = job.places(inputs);
-        self.order(
+        self.send_order(
             attempt,
             Order::MoreInputs {
                 attempt,
@@ -307,7 +312,7 @@ impl Worker {
             let reason = "its process is not started yet".to_owned();
             return self.report(attempt, Report::SuspendRefused { reason });
         }
-        self.order(attempt, Order::Suspend { attempt }, Vec::new());
+        self.send_order(attempt, Order::Suspend { attempt }, Vec::new());
     }
 
     fn launch(&mut self, attempt: AttemptId, from: Start, work: LaunchWork) {
@@ -324,21 +329,24 @@ impl Worker {
             inputs: job.inputs(attempt),
             work,
         };
-        match (&mut job.readiness, &self.settings.environment) {
-            (Readiness::Preparing { waiting }, _) => waiting.push(launching),
-            (readiness, Some((environment, _))) if !readiness.is_ready(&**environment) => {
-                *readiness = Readiness::Preparing {
-                    waiting: vec![launching],
-                };
-                let environment = Arc::clone(environment);
-                let description = Arc::clone(&job.description);
-                let id = description.job;
-                let preparing = async move { (id, environment.prepare(description).await) };
-                let tasks = &self.settings.world.tasks;
-                tasks.spawn_in(&mut self.preparations, preparing);
-            }
-            _ => self.start(launching),
+        if let Readiness::Preparing { waiting } = &mut job.readiness {
+            return waiting.push(launching);
         }
+        if let Some(environment) = self.settings.environment()
+            && !job.readiness.is_ready(&**environment)
+        {
+            job.readiness = Readiness::Preparing {
+                waiting: vec![launching],
+            };
+            let environment = Arc::clone(environment);
+            let description = Arc::clone(&job.description);
+            let id = description.job;
+            let preparing = async move { (id, environment.prepare(description).await) };
+            let tasks = &self.settings.world.tasks;
+            tasks.spawn_in(&mut self.preparations, preparing);
+            return;
+        }
+        self.start(launching);
     }
 
     fn on_prepared(&mut self, prepared: Result<(JobId, Result<Prepared, TaskError>), JoinError>) {
@@ -370,39 +378,37 @@ impl Worker {
             return;
         };
         job.pass_on_scratch(attempt);
-        let (launch, logs) = match outfit(job, attempt, &launching.work, &self.settings) {
-            Ok(outfit) => outfit,
+        let prepared = prepare_launch(job, attempt, &launching.work, &self.settings);
+        let AttemptLaunch { launch, logs } = match prepared {
+            Ok(prepared) => prepared,
             Err(error) => return self.fail(attempt, error),
         };
-        let standstill = Duration::from_millis(job.description.task_timeout_millis);
-        let standstill = (!standstill.is_zero()).then_some(standstill);
-        let (orders, inbox) = unbounded_channel();
+        let limits = Limits {
+            silence: self.settings.task_silence_max,
+            standstill: match job.description.task_timeout_millis {
+                0 => None,
+                millis => Some(Duration::from_millis(millis)),
+            },
+        };
+        let (orders, orders_of_attempt) = unbounded_channel();
         let memory = job.memory_for(&launching.work, &self.settings.segment_memory);
-        let isolation = self
-            .settings
-            .environment
-            .as_ref()
-            .map(|(environment, _)| environment.isolation());
+        let environment = self.settings.environment();
+        let bounds = environment
+            .map(|environment| environment.isolation())
+            .and_then(|isolation| isolation.bounds(job.description.task_memory));
         let supervision = Supervision {
             tasks: self.settings.world.tasks.clone(),
-            bounds: isolation.and_then(|isolation| isolation.bounds(job.description.task_memory)),
+            bounds,
             description: job.describe(launching, memory.as_ref().map(MemorySegment::place)),
             memory,
             launch,
-            limits: Limits {
-                silence: self.settings.task_silence_max,
-                standstill,
-            },
+            limits,
             logs,
-            host: self
-                .settings
-                .environment
-                .as_ref()
-                .map(|(environment, _)| environment.host().to_owned()),
+            host: environment.map(|environment| environment.host().to_owned()),
             processes: Arc::clone(&self.settings.processes),
             marks: Vec::new(),
             admission: Arc::clone(&self.admission),
-            orders: inbox,
+            orders: orders_of_attempt,
             news: self.news.clone(),
             events: self.events.clone(),
         };
@@ -411,8 +417,8 @@ impl Worker {
             attempt,
             RunningAttempt {
                 orders,
-                progress: (0, 0),
-                reported: (0, 0),
+                progress: ByteProgress::default(),
+                reported: ByteProgress::default(),
             },
         );
         self.consolidate(next);
@@ -427,7 +433,10 @@ impl Worker {
                 bytes_total,
             } => {
                 if let Some(running) = self.attempts.get_mut(&attempt) {
-                    running.progress = (bytes_done, bytes_total);
+                    running.progress = ByteProgress {
+                        done: bytes_done,
+                        total: bytes_total,
+                    };
                 }
             }
             AttemptEvent::Ended { end, at, left } => self.on_ended(attempt, end, at, left),
@@ -435,10 +444,10 @@ impl Worker {
     }
 
     fn on_ended(&mut self, attempt: AttemptId, end: AttemptEnd, at: Instant, left: Leftovers) {
-        let progress = self
-            .attempts
-            .remove(&attempt)
-            .map_or((0, 0), |running| running.progress);
+        let progress = match self.attempts.remove(&attempt) {
+            Some(running) => running.progress,
+            None => ByteProgress::default(),
+        };
         let mut job = self.jobs.get_mut(&attempt.task.job);
         if let Some(job) = &mut job {
             job.idle_scratch.extend(left.idle_scratch);
@@ -462,7 +471,7 @@ impl Worker {
             AttemptEnd::Failed(error) => {
                 if error.place == FaultPlace::LocalDisk {
                     // Report the shortage before the failure, so that no new attempt arrives in between.
-                    self.look_at_disk();
+                    self.check_disk();
                 }
                 if let Some(stderr) = left.stderr {
                     self.send_report(at, WorkerReport::Printed { attempt, stderr });
@@ -494,15 +503,15 @@ impl Worker {
 
     /// Estimates the disk space that an attempt needs which found the disk full after this progress. Its files
     /// are removed by now.
-    fn disk_need(&self, (bytes_done, bytes_total): (u64, u64)) -> DiskNeed {
-        let Some((environment, _)) = &self.settings.environment else {
+    fn disk_need(&self, progress: ByteProgress) -> DiskNeed {
+        let Some(environment) = self.settings.environment() else {
             return DiskNeed::default();
         };
         let available_bytes = environment.free_disk_bytes();
         let mut needed_bytes = 0;
-        if bytes_done > 0 && bytes_done < bytes_total {
-            let estimate =
-                u128::from(available_bytes) * u128::from(bytes_total) / u128::from(bytes_done);
+        if progress.done > 0 && progress.done < progress.total {
+            let estimate = u128::from(available_bytes) * u128::from(progress.total)
+                / u128::from(progress.done);
             needed_bytes = u64::try_from(estimate).unwrap_or(u64::MAX);
         }
         DiskNeed {
@@ -512,8 +521,11 @@ impl Worker {
     }
 
     /// Reports a change of the disk shortage.
-    fn look_at_disk(&mut self) {
-        if let Some(lacks) = self.disk.as_mut().and_then(|watch| watch()) {
+    fn check_disk(&mut self) {
+        let Some(watch) = &mut self.disk else {
+            return;
+        };
+        if let Some(DiskChange { lacks }) = watch() {
             self.send_report(now(), WorkerReport::Short { lacks });
         }
     }
@@ -525,20 +537,18 @@ impl Worker {
         for (attempt, running) in &mut self.attempts {
             if running.progress != running.reported {
                 running.reported = running.progress;
-                let (bytes_done, bytes_total) = running.progress;
                 progress.push(AttemptProgress {
                     attempt: *attempt,
-                    bytes_done,
-                    bytes_total,
+                    bytes_done: running.progress.done,
+                    bytes_total: running.progress.total,
                 });
             }
         }
         self.send(WorkerNews::Progress(progress));
         let environment = self
             .settings
-            .environment
-            .as_ref()
-            .map(|(environment, _)| &**environment);
+            .environment()
+            .map(|environment| &**environment);
         if let Some(memory) = self.admission.news(environment) {
             self.send(WorkerNews::Memory(memory));
         }

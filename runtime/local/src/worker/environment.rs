@@ -59,8 +59,15 @@ pub trait Environment: Debug + Send + Sync {
     fn prepare(self: Arc<Self>, description: Arc<JobDescription>) -> Preparing;
 }
 
-/// Returns the shortage of the disk, or `Some(None)` for no shortage, if it changed since the last call.
-pub type WatchDisk = Box<dyn FnMut() -> Option<Option<String>> + Send>;
+/// The new state of the disk that attempts write to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskChange {
+    /// The shortage; `None` if there is none any more.
+    pub lacks: Option<String>,
+}
+
+/// Returns the state of the disk if it has changed since the last call.
+pub type WatchDisk = Box<dyn FnMut() -> Option<DiskChange> + Send>;
 
 pub type Preparing = Pin<Box<dyn Future<Output = Result<Prepared, TaskError>> + Send>>;
 

@@ -19,6 +19,7 @@ use super::consolidation::{Consolidating, Consolidation};
 use super::environment::{Environment, Prepared};
 use super::moves::Move;
 use super::segment_memory::{MemorySegment, SegmentMemory};
+use super::settings::Membership;
 use crate::output::JobPaths;
 use crate::outputs::OutputTable;
 use crate::process::Variable;
@@ -33,7 +34,7 @@ pub(super) struct KnownJob {
     pub(super) readiness: Readiness,
     pub(super) description: Arc<JobDescription>,
     /// Only in a cluster.
-    environment: Option<(Arc<dyn Environment>, WorkerId)>,
+    membership: Option<Membership>,
     /// Empty directories of ended attempts, renamed for reuse. Creating and removing a directory costs as
     /// much as starting a process, and far more on ext4, which searches past every inode freed in the last
     /// minutes.
@@ -50,27 +51,22 @@ pub(super) struct KnownJob {
 }
 
 impl KnownJob {
-    pub(super) fn new(
-        description: JobDescription,
-        environment: Option<(Arc<dyn Environment>, WorkerId)>,
-    ) -> KnownJob {
+    pub(super) fn new(description: JobDescription, membership: Option<Membership>) -> KnownJob {
+        let shared = JobPaths::new(
+            &description.output,
+            description.job,
+            description.claim,
+            &description.part_extension,
+        );
+        let readiness = match membership {
+            Some(_) => Readiness::Unprepared,
+            None => Readiness::Ready(None),
+        };
         KnownJob {
-            shared: {
-                let JobDescription {
-                    output,
-                    job,
-                    claim,
-                    part_extension,
-                    ..
-                } = &description;
-                JobPaths::new(output, *job, *claim, part_extension)
-            },
-            readiness: match environment {
-                Some(_) => Readiness::Unprepared,
-                None => Readiness::Ready(None),
-            },
+            shared,
+            readiness,
             description: Arc::new(description),
-            environment,
+            membership,
             idle_scratch: Vec::new(),
             outputs: OutputTable::default(),
             peers: BTreeMap::new(),
@@ -171,34 +167,34 @@ impl KnownJob {
             attempt: output.attempt,
             place: Place::Local(self.shared.segment(output.attempt)),
         };
-        let Some((environment, own)) = &self.environment else {
+        let Some(membership) = &self.membership else {
             return outputs.iter().map(input).collect();
         };
         let (moved, held): (Vec<_>, Vec<_>) = outputs
             .into_iter()
             .partition(|output| output.worker == WorkerId::STORAGE);
-        let mut inputs = environment.places(*own, held, &self.peers);
+        let mut inputs = membership
+            .environment
+            .places(membership.worker, held, &self.peers);
         inputs.extend(moved.iter().map(input));
         inputs
     }
 
     /// Returns the copy that lets a map's output outlive this worker.
     pub(super) fn moving(&self, attempt: AttemptId) -> Option<Move> {
-        let (environment, _) = self.environment.as_ref()?;
-        let from = environment.segment(attempt);
-        let to = self.shared.segment(attempt);
+        let environment = self.environment()?;
         Some(Move {
             attempt,
-            from,
-            to,
+            from: environment.segment(attempt),
+            to: self.shared.segment(attempt),
             durable: self.description.durable,
         })
     }
 
     /// Returns the scratch directory of an attempt.
     pub(super) fn scratch(&self, attempt: AttemptId) -> PathBuf {
-        match &self.environment {
-            Some((environment, _)) => environment.scratch(attempt),
+        match self.environment() {
+            Some(environment) => environment.scratch(attempt),
             None => self.shared.attempt(attempt),
         }
     }
@@ -240,7 +236,7 @@ impl KnownJob {
 
     /// Handles the sealed output of a map that read `read` bytes, possibly in its reserved memory.
     fn on_sealed(&mut self, attempt: AttemptId, read: u64, memory: Option<MemorySegment>) {
-        let segment = self.output(attempt, false);
+        let segment = self.output(attempt);
         if let Some(memory) = memory {
             self.kept.extend(memory.keep(&segment));
         }
@@ -271,32 +267,45 @@ impl KnownJob {
         if attempt.task.kind == TaskKind::Reduce {
             return None;
         }
-        let (environment, _) = self.environment.as_ref()?;
+        let environment = self.environment()?;
         let segment = environment.segment(attempt);
         self.consolidation
             .on_sealed(attempt.task.job, segment, self.description.reduces)
     }
 
     /// Returns where an attempt writes its result: a part on shared storage, or a segment where it is served.
-    fn output(&self, attempt: AttemptId, commits: bool) -> PathBuf {
-        match &self.environment {
-            // The task uploads it from this host.
-            _ if commits && self.shared.are_in_store() => self
-                .scratch(attempt)
-                .join(self.shared.part_name(attempt.task)),
-            _ if commits => self
-                .shared
-                .attempt(attempt)
-                .join(self.shared.part_name(attempt.task)),
-            Some((environment, _)) => environment.segment(attempt),
+    fn output(&self, attempt: AttemptId) -> PathBuf {
+        if self.commits(attempt) {
+            let directory = if self.shared.are_in_store() {
+                // The task uploads it from this host.
+                self.scratch(attempt)
+            } else {
+                self.shared.attempt(attempt)
+            };
+            return directory.join(self.shared.part_name(attempt.task));
+        }
+        match self.environment() {
+            Some(environment) => environment.segment(attempt),
             None => self.shared.segment(attempt),
+        }
+    }
+
+    /// Returns whether an attempt writes a part of the job's output.
+    fn commits(&self, attempt: AttemptId) -> bool {
+        self.description.reduces == 0 || attempt.task.kind == TaskKind::Reduce
+    }
+
+    fn environment(&self) -> Option<&dyn Environment> {
+        match &self.membership {
+            Some(membership) => Some(&*membership.environment),
+            None => None,
         }
     }
 
     /// Returns where an attempt saves a checkpoint: shared storage, or this host and the output's store.
     fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
-        match &self.environment {
-            Some((environment, _)) if self.shared.are_in_store() => environment
+        match self.environment() {
+            Some(environment) if self.shared.are_in_store() => environment
                 .checkpoints(attempt.task.job)
                 .join(attempt.to_string()),
             _ => self.shared.checkpoint(attempt),
@@ -325,8 +334,7 @@ impl KnownJob {
             ..
         } = &*self.description;
         let scratch = self.scratch(attempt);
-        let commits = *reduces == 0 || attempt.task.kind == TaskKind::Reduce;
-        let output = self.output(attempt, commits);
+        let output = self.output(attempt);
         let checkpoint = self.checkpoint(attempt);
         let restore = match from {
             Start::Fresh => None,
@@ -361,25 +369,31 @@ impl KnownJob {
                 maps,
                 inputs: self.places(inputs),
                 network: self
-                    .environment
-                    .as_ref()
-                    .map(|(environment, _)| environment.data_network(self.description.job)),
+                    .environment()
+                    .map(|environment| environment.data_network(self.description.job)),
             }),
         };
-        let mut stored_checkpoints = None;
-        if self.environment.is_some() {
-            stored_checkpoints = self.shared.stored_checkpoints();
-        }
+        let promote_to = if self.commits(attempt) {
+            Some(self.shared.promoted(attempt))
+        } else {
+            None
+        };
+        let is_in_cluster = self.membership.is_some();
+        let stored_checkpoints = if is_in_cluster {
+            self.shared.stored_checkpoints()
+        } else {
+            None
+        };
         TaskDescription {
             attempt,
             definition: definition.clone(),
             parameters: parameters.clone(),
             memory: *task_memory,
             work,
-            promote_to: commits.then(|| self.shared.promoted(attempt)),
+            promote_to,
             stored_checkpoints,
             // Embedded runs do not survive a power loss anyway.
-            sync_part: *durable || self.environment.is_some(),
+            sync_part: *durable || is_in_cluster,
         }
     }
 

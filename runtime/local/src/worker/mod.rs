@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! daemon (the loop) -> attempt (one process)
-//!   job, outfit, moves, consolidation       admission, hang, isolation, start_error
+//!   job, launch, moves, consolidation       admission, hang, isolation, start_error
 //! ```
 
 mod admission;
@@ -15,8 +15,8 @@ mod environment;
 mod hang;
 mod isolation;
 mod job;
+mod launch;
 mod moves;
-mod outfit;
 #[cfg(test)]
 mod scripted;
 mod segment_memory;
@@ -28,8 +28,8 @@ pub use configuration::{
     IsolationMode, IsolationRules, PageOut, SuspendRules, TASK_SILENCE_MAX, cores,
 };
 pub use daemon::Worker;
-pub use environment::{AttemptLogs, Environment, Prepared, Preparing, WatchDisk};
+pub use environment::{AttemptLogs, DiskChange, Environment, Prepared, Preparing, WatchDisk};
 pub use isolation::Isolation;
 pub use segment_memory::SegmentMemory;
-pub use settings::WorkerSettings;
+pub use settings::{Membership, WorkerSettings};
 pub use ticks::ticks;

@@ -12,6 +12,14 @@ use super::segment_memory::SegmentMemory;
 use crate::process::Processes;
 use crate::world::World;
 
+/// A worker's place in a cluster.
+#[derive(Debug, Clone)]
+pub struct Membership {
+    pub environment: Arc<dyn Environment>,
+    /// The worker's own number.
+    pub worker: WorkerId,
+}
+
 /// The settings of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerSettings {
@@ -24,7 +32,7 @@ pub struct WorkerSettings {
     /// The processes of this machine.
     pub processes: Arc<dyn Processes>,
     /// Only in a cluster.
-    pub environment: Option<(Arc<dyn Environment>, WorkerId)>,
+    pub membership: Option<Membership>,
     /// Memory for segments.
     pub segment_memory: Arc<SegmentMemory>,
     /// The rules for suspending attempts.
@@ -44,11 +52,19 @@ impl WorkerSettings {
             world,
             heartbeat,
             task_silence_max: TASK_SILENCE_MAX,
-            environment: None,
+            membership: None,
             segment_memory: SegmentMemory::new(None, Arc::clone(&processes)),
             processes,
             suspend: SuspendRules::default(),
             running: Arc::default(),
+        }
+    }
+
+    /// Returns the surroundings of a worker of a cluster.
+    pub(super) fn environment(&self) -> Option<&Arc<dyn Environment>> {
+        match &self.membership {
+            Some(membership) => Some(&membership.environment),
+            None => None,
         }
     }
 

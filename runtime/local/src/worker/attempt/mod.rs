@@ -86,6 +86,14 @@ pub(super) enum AttemptEnd {
     Checkpointed,
 }
 
+/// An order for a running attempt.
+#[derive(Debug)]
+pub(super) struct AttemptOrder {
+    pub(super) order: Order,
+    /// The places of the inputs that it announces.
+    pub(super) inputs: Vec<MapInput>,
+}
+
 /// The inputs for running and supervising an attempt.
 pub(super) struct Supervision {
     pub(super) tasks: Tasks,
@@ -105,8 +113,7 @@ pub(super) struct Supervision {
     pub(super) marks: Vec<String>,
     /// Whether this worker can keep it suspended.
     pub(super) admission: Arc<Admission>,
-    /// Orders, with the locations of announced inputs.
-    pub(super) orders: UnboundedReceiver<(Order, Vec<MapInput>)>,
+    pub(super) orders: UnboundedReceiver<AttemptOrder>,
     /// Reports to the coordinator.
     pub(super) news: UnboundedSender<WorkerNews>,
     pub(super) events: UnboundedSender<(AttemptId, AttemptEvent)>,
@@ -114,8 +121,27 @@ pub(super) struct Supervision {
 
 /// Returns whether the error may mean that this host cannot see the input.
 fn is_blamed_on_input(error: &TaskError) -> bool {
-    error.class == FailureClass::Task
-        || (error.class, error.place) == (FailureClass::Retryable, FaultPlace::SharedStorage)
+    match error.class {
+        FailureClass::Task => true,
+        FailureClass::Retryable => error.place == FaultPlace::SharedStorage,
+        _ => false,
+    }
+}
+
+/// A file that this host cannot open.
+struct UnreadableFile {
+    path: PathBuf,
+    error: io::Error,
+}
+
+/// Returns the first of some files that cannot be opened. Blocking.
+fn find_unreadable(paths: Vec<PathBuf>) -> Option<UnreadableFile> {
+    for path in paths {
+        if let Err(error) = fs::File::open(&path) {
+            return Some(UnreadableFile { path, error });
+        }
+    }
+    None
 }
 
 impl Supervision {
@@ -138,10 +164,11 @@ impl Supervision {
             }
             logs.close().await;
         }
-        let end = self.blame(end).await;
-        let idle_scratch = self
-            .remove_files(matches!(end, AttemptEnd::Done { .. }))
-            .await;
+        let end = self.blame_unreadable_input(end).await;
+        if !matches!(end, AttemptEnd::Done { .. }) {
+            self.remove_output().await;
+        }
+        let idle_scratch = self.empty_scratch().await;
         let input_bytes = match &self.description.work {
             Work::Map(task) => task.split.length(),
             Work::Reduce(_) => 0,
@@ -199,69 +226,83 @@ impl Supervision {
 
     /// Changes the error if an input cannot be opened on this host: it is not the task's fault, and another
     /// worker may be able to open it.
-    async fn blame(&self, end: AttemptEnd) -> AttemptEnd {
-        let (Some(host), Work::Map(task)) = (&self.host, &self.description.work) else {
-            return end;
+    async fn blame_unreadable_input(&self, end: AttemptEnd) -> AttemptEnd {
+        let error = match end {
+            AttemptEnd::Failed(error) if is_blamed_on_input(&error) => error,
+            end => return end,
         };
-        match end {
-            AttemptEnd::Failed(error) if is_blamed_on_input(&error) => {
-                let mut parts = task.split.parts.clone();
-                // The task has already reported errors of objects.
-                parts.retain(|part| StorageScheme::from_path(&part.path).is_none());
-                let opening = move || {
-                    parts
-                        .into_iter()
-                        .find_map(|part| Some((fs::File::open(&part.path).err()?, part.path)))
-                };
-                let unreadable = self.tasks.blocking(opening).await;
-                AttemptEnd::Failed(match unreadable {
-                    Ok(Some((unreadable, path))) => TaskError::retryable(format!(
-                        "host {host} cannot read {}: {unreadable}; is it on storage that every worker sees? ({})",
-                        path.display(),
-                        error.message
-                    ))
-                    .at(FaultPlace::SharedStorage),
-                    _ => error,
-                })
+        let (Some(host), Work::Map(task)) = (&self.host, &self.description.work) else {
+            return AttemptEnd::Failed(error);
+        };
+        let mut paths = Vec::new();
+        for part in &task.split.parts {
+            // The task has already reported errors of objects.
+            if StorageScheme::from_path(&part.path).is_none() {
+                paths.push(part.path.clone());
             }
-            end => end,
+        }
+        let found = self.tasks.blocking(move || find_unreadable(paths)).await;
+        let Ok(Some(unreadable)) = found else {
+            return AttemptEnd::Failed(error);
+        };
+        let message = format!(
+            "host {host} cannot read {}: {}; is it on storage that every worker sees? ({})",
+            unreadable.path.display(),
+            unreadable.error,
+            error.message
+        );
+        AttemptEnd::Failed(TaskError::retryable(message).at(FaultPlace::SharedStorage))
+    }
+
+    fn scratch(&self) -> &Path {
+        match &self.description.work {
+            Work::Map(task) => &task.scratch,
+            Work::Reduce(ReduceWork { task, .. }) => &task.scratch,
         }
     }
 
-    /// Removes the content of the ended attempt's scratch directory, and its output unless that is the
-    /// result. Failed removals are repeated at the end of the job. Returns the directory if it is empty now.
-    async fn remove_files(&self, done: bool) -> Option<PathBuf> {
-        let (scratch, output) = match &self.description.work {
-            Work::Map(task) => (&task.scratch, &task.output),
-            Work::Reduce(ReduceWork { task, .. }) => (&task.scratch, &task.output),
-        };
-        let apart = output.parent() != Some(scratch.as_path());
-        if !done && apart {
-            // Missing unless the attempt wrote it. Runs outside the loop: a part is on shared storage, which
-            // may be slow.
-            let own = output
-                .parent()
-                .filter(|_| self.description.promote_to.is_some())
-                .map(Path::to_owned);
-            let output = output.clone();
-            let _ = self
-                .tasks
-                .blocking(move || match own {
-                    Some(directory) => fs::remove_dir_all(directory),
-                    None => fs::remove_file(output),
-                })
-                .await;
+    fn output(&self) -> &Path {
+        match &self.description.work {
+            Work::Map(task) => &task.output,
+            Work::Reduce(ReduceWork { task, .. }) => &task.output,
         }
+    }
+
+    /// Removes the output of an attempt that is not done, unless it is in the scratch directory. A failed removal is
+    /// repeated at the end of the job.
+    async fn remove_output(&self) {
+        let directory = self.output().parent();
+        if directory == Some(self.scratch()) {
+            return;
+        }
+        let output = self.output().to_owned();
+        // A part has a directory of its own.
+        let is_part = self.description.promote_to.is_some();
+        let part_directory = directory.filter(|_| is_part).map(Path::to_owned);
+        // Outside the loop: a part is on shared storage, which may be slow. It is missing unless the attempt wrote it.
+        let _ = self
+            .tasks
+            .blocking(move || match part_directory {
+                Some(directory) => fs::remove_dir_all(directory),
+                None => fs::remove_file(output),
+            })
+            .await;
+    }
+
+    /// Returns the attempt's scratch directory if it is empty; otherwise removes it. A failed removal is repeated at the
+    /// end of the job.
+    async fn empty_scratch(&self) -> Option<PathBuf> {
+        let scratch = self.scratch();
         if fs::read_dir(scratch).ok()?.next().is_some() {
             // It may be large, so it is removed outside the loop.
-            let scratch = scratch.clone();
+            let scratch = scratch.to_owned();
             let _ = self
                 .tasks
                 .blocking(move || fs::remove_dir_all(scratch))
                 .await;
             return None;
         }
-        Some(scratch.clone())
+        Some(scratch.to_owned())
     }
 
     /// Reports a change of the attempt; `Suspended` only after the kernel has confirmed the stop, since it frees the

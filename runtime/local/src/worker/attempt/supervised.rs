@@ -23,20 +23,21 @@ use super::end::{Death, with_bounds};
 use super::line::ControlLine;
 use super::preemption::{Input, Preemption, Stage, Step};
 use super::suspension::Suspension;
-use super::{AttemptEnd, AttemptEvent, Supervision};
+use super::{AttemptEnd, AttemptEvent, AttemptOrder, Supervision};
 use crate::clock::now;
 use crate::process::TaskProcess;
 use crate::world::{Situation, reached};
 
-/// Maximum interval between truncations of an attempt's logs.
-const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);
+/// Maximum interval between checks of a process, which also truncate its logs.
+const CHECK_INTERVAL_MAX: Duration = Duration::from_millis(250);
 
 /// A running process and the messages received from it.
 pub(super) struct Supervised {
     process: Box<dyn TaskProcess>,
     line: ControlLine,
     watch: HangWatch,
-    looked: Instant,
+    /// When the process was checked last.
+    checked: Instant,
     preemption: Preemption,
     suspension: Suspension,
     /// Inputs announced while the process was stopped. They are not written to its channel, so that the
@@ -61,7 +62,7 @@ impl Supervised {
             process,
             line,
             watch: HangWatch::new(supervision.limits),
-            looked: now(),
+            checked: now(),
             preemption: Preemption::default(),
             suspension: Suspension::new(supervision),
             deferred: Vec::new(),
@@ -74,18 +75,18 @@ impl Supervised {
     }
 
     pub(super) async fn run(mut self, supervision: &mut Supervision) -> AttemptEnd {
-        let mut look = ticks(self.watch.interval().min(LOOK_INTERVAL_MAX));
+        let mut checks = ticks(self.watch.interval().min(CHECK_INTERVAL_MAX));
         loop {
             let interest = self.line.interest();
             let control = self.process.control();
             tokio::select! {
                 biased;
                 order = supervision.orders.recv() => match order {
-                    Some((Order::Kill { .. }, _)) | None => {
+                    Some(AttemptOrder { order: Order::Kill { .. }, .. }) | None => {
                         self.kill();
                         break;
                     }
-                    Some((order, inputs)) => self.follow(order, inputs, supervision),
+                    Some(AttemptOrder { order, inputs }) => self.follow(order, inputs, supervision),
                 },
                 input = self.suspension.next() => match input {
                     Ok(input) => self.step(input, supervision),
@@ -106,14 +107,14 @@ impl Supervised {
                     }
                     break;
                 }
-                _ = look.tick() => self.look(supervision),
+                _ = checks.tick() => self.check(supervision),
             }
         }
         self.finish(supervision).await
     }
 
     /// Kills a hanging process, bounds its logs, and stops what runs of a suspended one.
-    fn look(&mut self, supervision: &mut Supervision) {
+    fn check(&mut self, supervision: &mut Supervision) {
         if matches!(self.preemption.stage(), Stage::Suspended { .. })
             && !self.process.stands_still()
         {
@@ -123,8 +124,8 @@ impl Supervised {
             logs.keep_bound();
         }
         self.suspension.follow_swap(self.process.id());
-        let passed = self.looked.elapsed();
-        self.looked += passed;
+        let passed = self.checked.elapsed();
+        self.checked += passed;
         // After its final message or a kill order, only the end of the process is awaited.
         if self.outcome.is_some() {
             return;
@@ -192,13 +193,11 @@ impl Supervised {
     fn step(&mut self, input: Input, supervision: &Supervision) {
         let before = self.preemption.stage();
         let process = &*self.process;
-        match self
-            .preemption
-            .on(input, &|| self.suspension.wants_self_paging(process))
-        {
+        let wants_self_paging = || self.suspension.wants_self_paging(process);
+        match self.preemption.on(input, &wants_self_paging) {
             Ok(steps) => {
                 for step in steps {
-                    self.take(step, supervision);
+                    self.carry_out(step, supervision);
                 }
             }
             Err(illegal) => {
@@ -212,7 +211,7 @@ impl Supervised {
         }
     }
 
-    fn take(&mut self, step: Step, supervision: &Supervision) {
+    fn carry_out(&mut self, step: Step, supervision: &Supervision) {
         let process = &*self.process;
         match step {
             Step::Send(message) => {

@@ -25,7 +25,7 @@ const ATTEMPT: AttemptId = AttemptId {
 /// An attempt whose task process has just been started.
 struct RunningAttempt {
     task: ScriptedTask,
-    orders: UnboundedSender<(Order, Vec<MapInput>)>,
+    orders: UnboundedSender<AttemptOrder>,
     news: UnboundedReceiver<WorkerNews>,
     events: UnboundedReceiver<(AttemptId, AttemptEvent)>,
 }
@@ -52,7 +52,10 @@ impl RunningAttempt {
 
     fn order(&self, order: Order) {
         self.orders
-            .send((order, Vec::new()))
+            .send(AttemptOrder {
+                order,
+                inputs: Vec::new(),
+            })
             .expect("the attempt runs");
     }
 
@@ -88,7 +91,7 @@ impl RunningAttempt {
 
 fn supervision(
     machine: ScriptedMachine,
-    orders: UnboundedReceiver<(Order, Vec<MapInput>)>,
+    orders: UnboundedReceiver<AttemptOrder>,
     news: UnboundedSender<WorkerNews>,
     events: UnboundedSender<(AttemptId, AttemptEvent)>,
 ) -> Supervision {
