@@ -1,7 +1,7 @@
 //! `nap-world`: runs simulated clusters.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr};
 use std::num::NonZero;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
@@ -207,7 +207,7 @@ impl Outcome {
         let begun = self.begun;
         let failed = self.failed;
         let runs = runs.unwrap_or(begun);
-        eprint!("\r{begun} of {runs} seeds, {failed} failed");
+        let _ = write!(stderr(), "\r{begun} of {runs} seeds, {failed} failed");
     }
 }
 
