@@ -79,6 +79,11 @@ impl TaskFaults {
         }
     }
 
+    /// Returns whether a worker crashed while the task ran there.
+    pub fn has_crashes(&self) -> bool {
+        !self.lost_with.is_empty() || self.lost_alone > 0
+    }
+
     /// Forgets the crashes, because the task has completed.
     pub fn clear_crashes(&mut self) {
         self.lost_with.clear();

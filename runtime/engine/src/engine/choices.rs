@@ -125,7 +125,9 @@ impl PreemptionSettings {
         }
         if asked == Primitive::Suspend && task.is_suspended_enough(&self.limits) {
             let suspends = task.suspends;
-            let why = format!("wait instead of {asked}: its task was {suspends} times");
+            let why = format!(
+                "wait instead of {asked}: its task was suspended {suspends} times (suspends-max)"
+            );
             return Choice::instead(Primitive::Wait, why, Fallback::TakenEnough);
         }
         self.worth(cluster, attempt, asked, least)

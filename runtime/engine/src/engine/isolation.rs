@@ -144,7 +144,10 @@ impl Cluster {
 
     /// Clears a completed task of suspicion.
     pub(super) fn clear_suspicion(&mut self, id: TaskId) {
-        self.task_mut(id).faults.clear_crashes();
+        // Changing the faults of a task takes memory even if there are none.
+        if self.task(id).faults.has_crashes() {
+            self.task_mut(id).faults.clear_crashes();
+        }
         self.job_mut(id.job).phases[id.kind]
             .isolated
             .remove(&id.index);
