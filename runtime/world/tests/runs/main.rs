@@ -18,6 +18,17 @@ fn nap_world(arguments: &[&str]) -> String {
     printed
 }
 
+/// Runs the program, which must fail; returns what it printed.
+fn failing_nap_world(arguments: &[&str]) -> String {
+    let ran = Command::new(env!("CARGO_BIN_EXE_nap-world"))
+        .args(arguments)
+        .output()
+        .expect("the program runs");
+    let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(!ran.status.success(), "{printed}");
+    printed
+}
+
 /// No oracle is violated, and each seed gives the same log twice.
 #[test]
 fn seeds_are_repeatable_and_keep_all_promises() {
@@ -46,12 +57,7 @@ fn failing_run_is_made_smaller() {
     let parts: Vec<&str> = parts.trim().split(',').collect();
     let needed = [parts[parts.len() / 3], parts[parts.len() - 1]].join(",");
     let arguments = ["--seed", "2", "--runs", "1", "--once", "--planted", &needed];
-    let ran = Command::new(env!("CARGO_BIN_EXE_nap-world"))
-        .args(arguments)
-        .output()
-        .expect("the program runs");
-    assert!(!ran.status.success());
-    let printed = String::from_utf8_lossy(&ran.stdout);
+    let printed = failing_nap_world(&arguments);
     let expected = format!("nap-world --seed 2 --only '{needed}'\n");
     assert!(printed.contains(&expected), "{printed}");
 }
@@ -69,12 +75,7 @@ fn log_ends_with_requested_event() {
 #[test]
 fn run_without_end_is_a_failure() {
     let arguments = ["--seed", "2", "--runs", "1", "--once", "--limit", "0"];
-    let ran = Command::new(env!("CARGO_BIN_EXE_nap-world"))
-        .args(arguments)
-        .output()
-        .expect("the program runs");
-    assert!(!ran.status.success());
-    let printed = String::from_utf8_lossy(&ran.stdout);
+    let printed = failing_nap_world(&arguments);
     let expected = "seed 2: hangs: did not end within 0 s of real time\n";
     assert!(printed.contains(expected), "{printed}");
 }
