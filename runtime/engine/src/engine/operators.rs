@@ -430,7 +430,10 @@ impl Job {
             return Ok(());
         };
         match (before.kind, kind) {
-            (PauseKind::Hold, PauseKind::Hold) => Err(OperatorRefusal::JobHeld),
+            // Storage that comes back must not release a job that an operator holds.
+            (PauseKind::Hold, PauseKind::Hold | PauseKind::OutputUnreachable) => {
+                Err(OperatorRefusal::JobHeld)
+            }
             (PauseKind::Hold, _) => Ok(()),
             (_, PauseKind::Hold) => Err(OperatorRefusal::JobSuspendedInsteadOfHeld),
             (_, PauseKind::Suspend | PauseKind::OutputUnreachable) => {

@@ -46,7 +46,9 @@ fn more_seeds_keep_all_promises() {
 /// seeds like any other.
 #[test]
 fn seeds_that_showed_defects_pass() {
-    for seed in [311, 741, 770, 1349, 2211, 3185, 3381, 3456, 4502] {
+    for seed in [
+        311, 741, 770, 1349, 2211, 3185, 3381, 3456, 4502, 5526, 5982,
+    ] {
         nap_world(&["--quiet", "--seed", &seed.to_string()]);
     }
 }
