@@ -265,7 +265,7 @@ impl ClusterCoordinator {
 }
 
 /// Returns the state under the configured rules. The journal was decided by the rules in its header; if they differ,
-/// what follows it uses the configured ones.
+/// later entries follow the configured rules.
 fn adopt_rules(
     state: CoordinatorState,
     journal: &mut Journal,

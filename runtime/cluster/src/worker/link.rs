@@ -62,7 +62,7 @@ struct Leaving {
     saves: bool,
 }
 
-/// What a worker that is asked to stop still waits for.
+/// The attempts and the deadline of a worker after it was asked to stop.
 struct LeaveState {
     /// When it exits, whatever runs.
     deadline: Option<Instant>,

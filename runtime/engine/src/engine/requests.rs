@@ -419,7 +419,7 @@ impl Rules {
     }
 
     /// Drops the reservations on a worker that gets no more attempts, and withdraws the requests of the policy
-    /// there: nobody could use the slots.
+    /// there, since no job can use the slots.
     pub(super) fn promise_no_slots_of(&mut self, worker: WorkerId) {
         self.cluster.drop_reservations(worker, |_, _| true);
         let attempts: Vec<AttemptId> = self.cluster.workers[&worker].attempts().collect();

@@ -62,7 +62,7 @@ pub trait Environment: Debug + Send + Sync {
 /// The new state of the disk that attempts write to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskChange {
-    /// The shortage; `None` if there is none any more.
+    /// The shortage, or `None` when it has ended.
     pub lacks: Option<String>,
 }
 

@@ -15,7 +15,7 @@ enum Resource {
     Network,
 }
 
-/// What a running task could use of a resource.
+/// The share of a resource that a running task could use.
 #[derive(Debug, Clone, Copy)]
 struct Demand {
     resource: Resource,

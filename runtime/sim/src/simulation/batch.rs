@@ -192,7 +192,7 @@ impl CommitRequests {
     }
 
     /// Finds the request of an attempt. The engine grants requests roughly in order, so the search starts
-    /// behind the request that was found last.
+    /// after the last match.
     pub fn find(&mut self, attempt: AttemptId) -> Option<CommitRequest> {
         let is_wanted = |request: &CommitRequest| request.attempt == attempt;
         let next = self.next.min(self.requests.len());

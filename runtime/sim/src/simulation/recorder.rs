@@ -49,7 +49,7 @@ pub(super) struct Recorder {
     jobs: BTreeMap<JobId, RecordedJob>,
 }
 
-/// What was recorded of a job.
+/// The recording of a job.
 #[derive(Debug, Default)]
 struct RecordedJob {
     attempts: Vec<Arc<AttemptSummary>>,

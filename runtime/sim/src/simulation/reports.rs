@@ -20,7 +20,7 @@ pub(super) struct PendingReport {
     pub account: Option<Box<PreemptionAccount>>,
 }
 
-/// Returns the first warning among effects of the engine; empty if there is none.
+/// Returns the first warning of the effects, or an empty string.
 fn first_warning(effects: &[Effect]) -> String {
     for effect in effects {
         if let Effect::Warn { message } = effect {

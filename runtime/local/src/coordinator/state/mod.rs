@@ -496,7 +496,7 @@ impl CoordinatorState {
     }
 
     /// Checks that no two jobs write to the same output directory. A failed or killed job whose tasks are over only removes
-    /// what is its own.
+    /// its own files.
     #[cfg(feature = "simulated")]
     pub(super) fn check_outputs(&self) -> Result<(), String> {
         let mut owners = BTreeMap::new();
