@@ -25,7 +25,7 @@
 //!                                 work first
 //! undrain 1                       cancels the drain
 //! hold 1: wait for data           holds the job: running attempts may finish; `pause 1` suspends it;
-//!                                 `continue 1` releases or resumes it
+//!                                 `continue 1` releases or resumes it; `unreachable 1`: its storage is away
 //! change 1 priority 5 queue nightly
 //! kill m0.1: it hangs             an operator kills an attempt; also: operator suspend m0.1, operator resume m0.1
 //! stop 1: ada changed her mind    an operator kills a job
@@ -423,6 +423,7 @@ fn operated(words: &[&str], reason: &str) -> Option<Event> {
             reason: reason.to_owned(),
         },
         ["pause", id] => pause_event(id, PauseKind::Suspend, reason),
+        ["unreachable", id] => pause_event(id, PauseKind::OutputUnreachable, reason),
         ["continue", id] => Event::JobResumeRequested {
             job: JobId(number(id)),
             reason: reason.into(),

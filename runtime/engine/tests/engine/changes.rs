@@ -46,6 +46,41 @@ fn held_job_can_be_suspended_but_not_reverse() {
 }
 
 #[test]
+fn unreachable_storage_does_not_replace_the_hold_of_an_operator() {
+    check(
+        "show records
+         worker 1 1+0
+         job 1 maps 2
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         started m0.1
+         hold 1: its input is late
+             > record held 1
+         unreachable 1: no response
+             > warn job_0001 cannot be suspended: already held; ignored
+         whyjob 1
+             > held; it is held: its input is late
+             > 0 of 2 map tasks are done; 1 running, 0 suspended, 1 waiting",
+    );
+}
+
+#[test]
+fn job_of_unreachable_storage_cannot_be_held() {
+    check(
+        "worker 1 1+0
+         job 1 maps 2
+             > launch m0.1 on 1
+         started m0.1
+         unreachable 1: no response
+             > suspend m0.1
+         suspended m0.1
+         hold 1: its input is late
+             > warn job_0001 cannot be held: already suspended, which is stricter than a hold; ignored
+         continue 1: it responds
+             > resume m0.1",
+    );
+}
+
+#[test]
 fn changed_priority_reorders_job() {
     check(
         "worker 1 1+0

@@ -14,6 +14,7 @@ use super::claims::Claim;
 use super::endings::Failed;
 use super::entry::Extra;
 use super::job::LiveJob;
+use super::outside::run_outside;
 use super::{Coordinator, Input, Tried};
 use crate::clock::now;
 use crate::output::{
@@ -209,7 +210,7 @@ impl Coordinator {
         // The engine's time is monotonic: a change of the system clock does not affect the job's duration.
         let clock = self.clock;
         let epoch_micros = self.state.epoch_micros();
-        self.world.tasks.blocking(move || {
+        let step = move || {
             let micros = clock
                 .unix_micros(epoch_micros)
                 .saturating_sub(job.submitted_micros);
@@ -249,8 +250,15 @@ impl Coordinator {
                     }
                 }
             };
-            // If the coordinator has stopped, the next one repeats this.
-            send_back(Input::Tried { job: id, tried });
+            Input::Tried { job: id, tried }
+        };
+        // If the coordinator has stopped, the next one repeats this.
+        run_outside(&self.world.tasks, send_back, step, move |error| {
+            let tried = Tried::Held {
+                why: format!("internal error: {error}"),
+                away: false,
+            };
+            Input::Tried { job: id, tried }
         });
     }
 

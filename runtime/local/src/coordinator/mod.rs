@@ -26,6 +26,7 @@ mod gone;
 mod job;
 mod last_heard;
 mod link;
+mod outside;
 mod pauses;
 mod program;
 mod recording;

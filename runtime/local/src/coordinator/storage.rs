@@ -9,6 +9,7 @@ use napreduce_protocol::WorkerReport;
 use tokio::time::timeout;
 
 use super::claims::Claim;
+use super::outside::run_outside;
 use super::{Check, Coordinator, Input};
 use crate::clock::now;
 use crate::output::{OutputClaim, Resumed, Trouble, resume_output};
@@ -26,11 +27,22 @@ impl Coordinator {
         self.claims.set(job, Claim::Coming { tries });
         let send_back = Arc::clone(&self.send_back);
         let disk = self.disk.clone();
-        self.world.tasks.blocking(move || {
-            let resumed = resume_output(&disk, &accepted.claim_request(), accepted.claim);
-            // If the coordinator has stopped, the next one repeats this.
-            send_back(Input::Resumed { job, resumed });
-        });
+        // If the coordinator has stopped, the next one repeats this.
+        run_outside(
+            &self.world.tasks,
+            send_back,
+            move || Input::Resumed {
+                job,
+                resumed: resume_output(&disk, &accepted.claim_request(), accepted.claim),
+            },
+            move |error| Input::Resumed {
+                job,
+                resumed: Err(Trouble::Passing {
+                    what: format!("internal error: {error}"),
+                    away: true,
+                }),
+            },
+        );
     }
 
     pub(super) fn on_resumed(

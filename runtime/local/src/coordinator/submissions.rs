@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use super::claims::Claim;
 use super::entry::{Accepted, Extra};
 use super::followers::Following;
+use super::outside::run_outside;
 use super::submitters::{Pins, Submitter};
 use super::{Coordinator, Input};
 use crate::output::{
@@ -26,7 +27,8 @@ impl Coordinator {
         let protected = self.protected(&accepted.plan);
         let others = self.claims_of_jobs();
         let pinning = self.cluster.as_ref().map(|cluster| cluster.pinning());
-        self.world.tasks.blocking(move || {
+        let refused = Box::new(accepted.clone());
+        let step = move || {
             let pins = pinning.map(|pin| pin(&accepted));
             let request = ClaimRequest {
                 others: &others,
@@ -36,11 +38,16 @@ impl Coordinator {
                 .and_then(|()| take_output(&disk, &request));
             // Ignored if the coordinator has stopped; the claim is dropped, and its lock is released with the
             // process.
-            send_back(Input::Claimed {
+            Input::Claimed {
                 accepted: Box::new(accepted),
                 pins,
                 claim,
-            });
+            }
+        };
+        run_outside(&self.world.tasks, send_back, step, |error| Input::Claimed {
+            accepted: refused,
+            pins: None,
+            claim: Err(JobError::Internal(error)),
         });
     }
 
