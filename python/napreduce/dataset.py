@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import weakref
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional
@@ -29,6 +28,9 @@ class Dataset:
         self.path = path
         self._is_temporary = is_temporary
         if is_temporary:
+            # Imported here, as every import delays every task, and tasks make no dataset.
+            import shutil
+
             weakref.finalize(self, shutil.rmtree, path.parent, ignore_errors=True)
 
     def __iter__(self) -> Iterator[Any]:

@@ -6,11 +6,7 @@ import heapq
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
-import sysconfig
-import tempfile
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -233,6 +229,10 @@ class Job:
         driver = self._driver(self._globals)._replace(is_run=True, writes_records=output is None)
         if not driver.job:
             raise RuntimeError(f"the job is not a global variable of {driver.program}; assign it to one, so that tasks find it")
+        # Imported here, as every import delays every task, and tasks do not run jobs.
+        import shutil
+        import tempfile
+
         folder = Path(tempfile.mkdtemp(prefix="napreduce-")) if output is None else None
         path = Path(output) if output is not None else folder / "output"  # type: ignore[operator]
         flags = [f"--parameter={name}={value}" for name, value in (parameters or {}).items()]
@@ -385,6 +385,8 @@ class Job:
 
 def _run_to_end(command: List[str], environment: Dict[str, str]) -> None:
     """Runs ``nap`` and prints its progress; raises `JobError` with what it prints besides if it fails."""
+    import subprocess
+
     with subprocess.Popen(
         command,
         env=environment,
@@ -476,6 +478,9 @@ def _saves(function: Any) -> bool:
 
 def _nap() -> str:
     """Returns the path of the installed ``nap``, or of the first in PATH."""
+    import shutil
+    import sysconfig
+
     beside = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
     if sys.version_info >= (3, 10):
         beside.append(Path(sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user"))))

@@ -6,7 +6,6 @@ import os
 import pickle
 import struct
 import time
-import traceback
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
@@ -424,6 +423,9 @@ def _failure(error: BaseException, task: Optional[_Task], shows_record: bool) ->
     if isinstance(error, GroupError):
         about = f"reducing the group of {error.key!r}\n"
         error = error.__cause__ or error
+    # Imported here, as every import delays every task, and few fail.
+    import traceback
+
     shown = "".join(traceback.format_exception(type(error), error, _of_program(error.__traceback__))).rstrip()
     # The directory differs between attempts; without it, equal failures of a task are equal texts.
     shown = shown.replace(_DIRECTORY + os.sep, "")

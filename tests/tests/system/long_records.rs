@@ -45,10 +45,7 @@ impl LongRecords {
     fn start(language: Language, workers: u32) -> LongRecords {
         let folder = Folder::new();
         folder.write("job.py", PYTHON);
-        let variables = [
-            ("PYTHONPATH", module().display().to_string()),
-            ("PYTHONDONTWRITEBYTECODE", "1".to_owned()),
-        ];
+        let variables = [("PYTHONPATH", module().display().to_string())];
         let cluster = OwnCluster::start_with(&folder, workers, "fifo", "", &variables);
         LongRecords {
             cluster,

@@ -97,22 +97,6 @@ pub fn tab_reaches_everything(browser: &Browser, page: &str) {
 }
 
 #[test]
-fn every_control_is_named_and_reached_by_tab() {
-    let folder = Folder::new();
-    let Some((browser, server)) = served_hostile(&folder) else {
-        return;
-    };
-    for page in PAGES {
-        browser.open(&format!("{}{page}", origin(&server.link)));
-        let (controls, nameless) = nameless(&browser);
-        assert!(controls >= 8, "{page} has {controls} controls");
-        assert!(nameless.is_empty(), "{page}: {nameless:#?}");
-        tab_reaches_everything(&browser, page);
-    }
-    browser.has_no_complaints();
-}
-
-#[test]
 fn tab_names_job_and_page_names_time_zone() {
     let folder = Folder::new();
     let Some((browser, server)) = served_hostile(&folder) else {

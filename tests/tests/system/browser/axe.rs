@@ -3,12 +3,10 @@
 
 use std::process::Command;
 
-use napreduce_tests::{Folder, skipped};
+use napreduce_tests::skipped;
 use serde_json::{Value, json};
 
-use super::access::PAGES;
 use super::driver::Browser;
-use super::{origin, served_hostile};
 
 /// Prints where the package has its script.
 const FIND: &str = "import importlib.util, pathlib
@@ -48,17 +46,4 @@ impl Axe {
         let violations: Value = browser.run(VIOLATIONS);
         assert_eq!(violations, json!([]), "{page}");
     }
-}
-
-#[test]
-fn axe_finds_nothing_on_any_page() {
-    let folder = Folder::new();
-    let (Some(axe), Some((browser, server))) = (Axe::find(), served_hostile(&folder)) else {
-        return;
-    };
-    for page in PAGES {
-        browser.open(&format!("{}{page}", origin(&server.link)));
-        axe.finds_nothing(&browser, page);
-    }
-    browser.has_no_complaints();
 }

@@ -44,7 +44,7 @@ fn checkpoint_and_kill_are_drawn_with_lost_work() {
     browser.keys("canvas", "n");
     browser.until_says("then checkpointed by operator");
     browser.until_says("continued by job_0001_m_0000.2");
-    browser.picture("checkpointed");
+    browser.picture_on_request("checkpointed");
     browser.keys("canvas", "l");
     browser.until_says("continued from job_0001_m_0000.1");
     browser.open(&format!(
@@ -63,7 +63,7 @@ fn checkpoint_and_kill_are_drawn_with_lost_work() {
     );
     browser.keys("canvas", "nn");
     browser.until_says("then killed for another job by operator");
-    browser.picture("killed");
+    browser.picture_on_request("killed");
     job.ends_as_undisturbed();
     // The page and the counters agree on lost work.
     browser.open(&format!("{}/jobs/job_0001/preemptions", origin(&page)));

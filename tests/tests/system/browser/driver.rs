@@ -294,6 +294,14 @@ impl Browser {
             .expect("another size");
     }
 
+    /// As [`Browser::picture`], if the variable `NAPREDUCE_PICTURES` is set. Most tests need no picture, and pictures take a
+    /// quarter of a second each.
+    pub fn picture_on_request(&self, name: &str) {
+        if std::env::var_os("NAPREDUCE_PICTURES").is_some() {
+            self.picture(name);
+        }
+    }
+
     /// Saves a screenshot as `target/browser/NAME.png`.
     pub fn picture(&self, name: &str) {
         let picture = self

@@ -55,7 +55,7 @@ fn page_served_elsewhere_shows_same_numbers() {
         "its bars",
         "return Number(document.querySelector('canvas[data-stints]')?.dataset.stints) === 1",
     );
-    browser.picture("served-elsewhere");
+    browser.picture_on_request("served-elsewhere");
     // A session on that server may issue commands.
     browser.click("Suspend");
     browser.until(
@@ -126,7 +126,7 @@ fn served_history_follows_writes_and_reports_damage() {
     browser.open(&format!("{}/jobs", origin(&damaged.link)));
     browser.until_says("job_0002");
     browser.until_says("job_0003.json");
-    browser.picture("damaged");
+    browser.picture_on_request("damaged");
     browser.open(&format!("{}/jobs/job_0001", origin(&damaged.link)));
     browser.until(
         "whole",
@@ -160,7 +160,7 @@ fn report_opened_from_disk_escapes_markup() {
         browser.run("return document.querySelectorAll('svg').length > 0"),
         true
     );
-    browser.picture("report");
+    browser.picture_on_request("report");
     browser.run("document.documentElement.style.width = '320px'");
     browser.has_no_complaints();
 }

@@ -83,7 +83,7 @@ fn set_scheme(browser: &Browser, scheme: &str) {
     browser.devtools("Emulation.setEmulatedMedia", &media);
 }
 
-fn is_not_too_wide(browser: &Browser, page: &str) {
+pub fn is_not_too_wide(browser: &Browser, page: &str) {
     let wide = browser.run(TOO_WIDE).as_i64().expect("a number");
     assert!(wide <= 0, "{page} is {wide} pixels too wide");
 }

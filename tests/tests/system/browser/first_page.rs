@@ -108,9 +108,9 @@ fn waiting_jobs_are_grouped_by_reason_below_running_ones() {
         set_size(&browser, width, 900);
         browser.open(&format!("{}/", origin(&page)));
         is_in_view(&browser, column, "/", width);
-        browser.picture(&format!("first-page-{width}"));
+        browser.picture_on_request(&format!("first-page-{width}"));
         browser.run("document.documentElement.dataset.theme = 'dark'");
-        browser.picture(&format!("first-page-{width}-dark"));
+        browser.picture_on_request(&format!("first-page-{width}-dark"));
         browser.open(&format!("{}/jobs", origin(&page)));
         is_in_view(&browser, "State", "/jobs", width);
     }
@@ -147,7 +147,7 @@ fn queue_above_its_guarantee_is_marked_and_sorted() {
     browser.open(&format!("{}/queues", origin(&page)));
     let over = "return document.querySelector('td .over')?.innerText ?? null";
     assert_eq!(browser.until("the queue is marked", over), "+1");
-    browser.picture("queue-above-its-guarantee");
+    browser.picture_on_request("queue-above-its-guarantee");
     let names = "return [...document.querySelectorAll('main tbody td:first-child')].map((one) => one.innerText.trim()).join()";
     browser.click("Above its guarantee");
     browser.until(

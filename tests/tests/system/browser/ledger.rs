@@ -107,7 +107,7 @@ fn cluster_ledger_names_preemptor_and_victim() {
         matrix.starts_with("From For production research") && matrix.contains("by suspend"),
         "{matrix}"
     );
-    browser.picture("preemptions");
+    browser.picture_on_request("preemptions");
     browser.run(
         "const select = document.querySelector('select[aria-label=End]'); select.value = 'killed'; \
          select.dispatchEvent(new Event('change'))",
@@ -135,7 +135,7 @@ fn cluster_ledger_names_preemptor_and_victim() {
         known.iter().filter(|one| one["end"] == "suspended").count(),
     );
     browser.run("document.documentElement.dataset.theme = 'dark'");
-    browser.picture("preemptions-dark");
+    browser.picture_on_request("preemptions-dark");
     // The terminal has the same groups.
     let listed = cluster.json(&["preemption", "list", "--end", "suspended"]);
     let groups = listed.as_array().expect("an array").iter();
@@ -165,7 +165,7 @@ fn cluster_ledger_names_preemptor_and_victim() {
     browser.until_says("lost to\tproduction");
     browser.until_says("natjam");
     browser.until_says("large");
-    browser.picture("queue");
+    browser.picture_on_request("queue");
     browser.open(&format!("{}/queues/absent", origin(&link)));
     browser.until_says("No such queue");
     browser.has_no_complaints_but(&["404"]);

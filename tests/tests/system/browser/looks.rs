@@ -1,10 +1,13 @@
-//! Pages at high zoom, high contrast and reduced motion: nothing is cut off, text has contrast, controls are
-//! large enough.
+//! Every page of a history with hostile names: found right by axe, reached by the keyboard, with enough contrast and size, without
+//! motion where none is wanted, and within narrow and zoomed screens.
 
 use napreduce_tests::Folder;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::access::PAGES;
+use super::access::{PAGES, nameless, tab_reaches_everything};
+use super::axe::Axe;
+use super::driver::Browser;
+use super::everywhere::{is_not_too_wide, set_size};
 use super::{origin, served_hostile};
 
 /// Returns the number of pixels by which the page is too wide.
@@ -47,62 +50,74 @@ return [...document.querySelectorAll('*')].filter((one) => {
   return animationName !== 'none' || transitionDuration.split(', ').some((time) => parseFloat(time) > 0);
 }).length";
 
-/// Returns the name of a screenshot.
-fn named(what: &str, page: &str) -> String {
-    format!("{what}{}", page.replace(['/', '?', '='], "-"))
+/// Emulates features of media queries, such as a colour scheme.
+fn set_media(browser: &Browser, features: &Value) {
+    browser.devtools(
+        "Emulation.setEmulatedMedia",
+        &json!({ "features": features }),
+    );
 }
 
 #[test]
-fn pages_fit_narrow_screens_and_double_zoom() {
+fn pages_of_hostile_history_are_accessible() {
     let folder = Folder::new();
     let Some((browser, server)) = served_hostile(&folder) else {
         return;
     };
+    let axe = Axe::find();
+    for page in PAGES {
+        set_media(&browser, &json!([]));
+        set_size(&browser, 1280, 900);
+        browser.open(&format!("{}{page}", origin(&server.link)));
+        if let Some(axe) = &axe {
+            axe.finds_nothing(&browser, page);
+        }
+        every_control_is_named(&browser, page);
+        tab_reaches_everything(&browser, page);
+        text_has_contrast_and_controls_have_size(&browser, page);
+        forced_colours_stop_motion(&browser, page);
+        fits_narrow_screens_and_double_zoom(&browser, page);
+    }
+    browser.has_no_complaints();
+}
+
+fn every_control_is_named(browser: &Browser, page: &str) {
+    let (controls, nameless) = nameless(browser);
+    assert!(controls >= 8, "{page} has {controls} controls");
+    assert!(nameless.is_empty(), "{page}: {nameless:#?}");
+}
+
+fn text_has_contrast_and_controls_have_size(browser: &Browser, page: &str) {
+    for scheme in ["light", "dark"] {
+        set_media(
+            browser,
+            &json!([{ "name": "prefers-color-scheme", "value": scheme }]),
+        );
+        assert_eq!(browser.run(FAINT), json!([]), "{page} in {scheme}");
+    }
+    assert_eq!(browser.run(SMALL), json!([]), "{page}");
+}
+
+fn forced_colours_stop_motion(browser: &Browser, page: &str) {
+    let features = json!([
+        { "name": "forced-colors", "value": "active" },
+        { "name": "prefers-reduced-motion", "value": "reduce" },
+    ]);
+    set_media(browser, &features);
+    assert_eq!(browser.run(MOVING), 0, "{page}");
+    is_not_too_wide(browser, page);
+}
+
+fn fits_narrow_screens_and_double_zoom(browser: &Browser, page: &str) {
     // 1,280 pixels at 200 % have the width of 640.
-    for (width, scale, name) in [(320, 1, "320-pixels"), (640, 2, "zoomed")] {
+    for (width, scale) in [(320, 1), (640, 2)] {
         let screen =
             json!({ "width": width, "height": 800, "deviceScaleFactor": scale, "mobile": false });
         browser.devtools("Emulation.setDeviceMetricsOverride", &screen);
-        for page in PAGES {
-            browser.open(&format!("{}{page}", origin(&server.link)));
-            assert_eq!(browser.run("return innerWidth"), width, "{page}");
-            let wide = browser.run(TOO_WIDE).as_i64().expect("a number");
-            assert!(wide <= 0, "{page} is {wide} pixels too wide at {width}");
-            browser.picture(&named(name, page));
-        }
-    }
-    browser.has_no_complaints();
-}
-
-#[test]
-fn text_has_contrast_and_controls_have_size() {
-    let folder = Folder::new();
-    let Some((browser, server)) = served_hostile(&folder) else {
-        return;
-    };
-    for scheme in ["light", "dark"] {
-        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        browser.devtools("Emulation.setEmulatedMedia", &media);
-        for page in PAGES {
-            browser.open(&format!("{}{page}", origin(&server.link)));
-            assert_eq!(browser.run(FAINT), json!([]), "{page} in {scheme}");
-            assert_eq!(browser.run(SMALL), json!([]), "{page}");
-            browser.picture(&named(scheme, page));
-        }
-    }
-    let media = json!({ "features": [
-        { "name": "forced-colors", "value": "active" },
-        { "name": "prefers-reduced-motion", "value": "reduce" },
-    ] });
-    browser.devtools("Emulation.setEmulatedMedia", &media);
-    for page in PAGES {
-        browser.open(&format!("{}{page}", origin(&server.link)));
-        assert_eq!(browser.run(MOVING), 0, "{page}");
-        assert!(
-            browser.run(TOO_WIDE).as_i64().is_some_and(|wide| wide <= 0),
-            "{page}"
+        browser.until(
+            "the size",
+            &format!("return innerWidth === {width} && devicePixelRatio === {scale}"),
         );
-        browser.picture(&named("forced-colors", page));
+        is_not_too_wide(browser, page);
     }
-    browser.has_no_complaints();
 }

@@ -1,4 +1,4 @@
-//! The page of a cluster in a real browser, with screenshots in `target/browser`. Skipped without a browser,
+//! The page of a cluster in a real browser, with screenshots in `target/browser` if `NAPREDUCE_PICTURES` is set. Skipped without a browser,
 //! unless `NAPREDUCE_REQUIRE` lists `browser`.
 
 mod access;
@@ -60,7 +60,7 @@ fn link_signs_in_once_and_page_follows_job() {
         "",
         "the code is still in the address"
     );
-    browser.picture("cluster-idle");
+    browser.picture_on_request("cluster-idle");
     let job = GatedJob::submit(&folder, &cluster, "gated", "by-itself", 1, 2);
     browser.until_says("job_0001");
     job.until("m_0000.1", "running");
@@ -68,7 +68,7 @@ fn link_signs_in_once_and_page_follows_job() {
         "its bars are drawn",
         "return document.querySelector('canvas[data-stints]').dataset.stints === '2'",
     );
-    browser.picture("cluster");
+    browser.picture_on_request("cluster");
     for task in ["m_0000", "m_0001", "r_0000"] {
         job.open(task);
     }
@@ -83,7 +83,7 @@ fn link_signs_in_once_and_page_follows_job() {
     browser.open(&link);
     browser.until_says("this link was used before");
     browser.until_says("nap web link");
-    browser.picture("sign-in");
+    browser.picture_on_request("sign-in");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn suspend_ordered_on_page_is_shown_until_resume() {
         "true",
         "the button lost the focus"
     );
-    browser.picture("tasks-open");
+    browser.picture_on_request("tasks-open");
     browser.run(
         "[...document.querySelectorAll('td button')].find((one) => one.textContent === 'Suspend').click()",
     );
@@ -120,7 +120,7 @@ fn suspend_ordered_on_page_is_shown_until_resume() {
         "return document.querySelector('dialog[open]') !== null",
     );
     browser.keys("#reason", "the auditors come");
-    browser.picture("order");
+    browser.picture_on_request("order");
     browser.run("document.querySelector('dialog button[type=submit]').click()");
     job.until("m_0000.1", "suspended");
     browser.until_says("Resume");
@@ -147,7 +147,7 @@ fn suspend_ordered_on_page_is_shown_until_resume() {
             .is_some_and(|words| words.contains("kept in memory")),
         "{spoken}"
     );
-    browser.picture("nap");
+    browser.picture_on_request("nap");
     job.command("resume", "m_0000");
     browser.until(
         "a second bar",
@@ -160,7 +160,7 @@ fn suspend_ordered_on_page_is_shown_until_resume() {
     );
     job.ends_as_undisturbed();
     browser.until_says("succeeded");
-    browser.picture("timeline-as-table");
+    browser.picture_on_request("timeline-as-table");
     browser.click("Counters");
     browser.until_says("MAP_INPUT_RECORDS");
     browser.click("Tasks");
@@ -186,7 +186,7 @@ fn operate_and_share(browser: &Browser, cluster: &OwnCluster) {
     browser.click("Change");
     browser.until("a question is asked", asked);
     browser.run("document.getElementById('priority').value = 7");
-    browser.picture("change");
+    browser.picture_on_request("change");
     browser.run(send);
     browser.until_says("default, priority 7");
     browser.click("Change");
@@ -215,7 +215,7 @@ fn operate_and_share(browser: &Browser, cluster: &OwnCluster) {
     let made = made.as_str().expect("an address").to_owned();
     assert!(made.contains("/jobs/job_0001#code="), "{made}");
     browser.until_says("for-ada /jobs/job_0001");
-    browser.picture("share");
+    browser.picture_on_request("share");
     browser.click("Revoke");
     browser.until_says("No other link is valid.");
     browser.click("Close");
@@ -250,7 +250,7 @@ fn waiting_job_shows_reason_and_viewer_cannot_order() {
     // The first page shows that the job waits, with a link to the job that holds the slot.
     browser.until_says("waiting");
     browser.until_says("no map slot is free");
-    browser.picture("waiting");
+    browser.picture_on_request("waiting");
     browser.run("document.querySelectorAll('td.text a')[0].click()");
     browser.until(
         "the job that holds it",
@@ -285,7 +285,7 @@ fn hostile_history_is_escaped_on_every_page() {
     };
     browser.open(&format!("{}/jobs", origin(&server.link)));
     browser.until_says("<img src=x onerror=alert(1)>");
-    browser.picture("jobs");
+    browser.picture_on_request("jobs");
     let job = format!("{}/jobs/job_0001", origin(&server.link));
     let task = "tasks/job_0001_m_0000";
     for tab in [
@@ -306,7 +306,7 @@ fn hostile_history_is_escaped_on_every_page() {
             "{tab}"
         );
         browser.run("document.documentElement.dataset.theme = 'dark'");
-        browser.picture(&format!("{}-dark", tab.replace(task, "task")));
+        browser.picture_on_request(&format!("{}-dark", tab.replace(task, "task")));
     }
     browser.has_no_complaints();
 }
@@ -328,7 +328,7 @@ fn timeline_of_hundred_thousand_bars_is_drawn() {
     // So many tasks are shown by slot.
     let by_slot = "return document.querySelector('button[aria-pressed=true]').innerText";
     assert_eq!(browser.run(by_slot), "By slot");
-    browser.picture("hundred-thousand");
+    browser.picture_on_request("hundred-thousand");
     let drawn = "const canvas = document.querySelector('canvas[data-stints]'); const times = []; \
                  for (let round = 0; round < 9; round += 1) { \
                    document.querySelector('.timeline .view').dispatchEvent(new Event('scroll')); \
@@ -351,10 +351,10 @@ fn timeline_of_hundred_thousand_bars_is_drawn() {
                    const row = document.querySelector('.timeline tbody tr:last-child').getBoundingClientRect(); \
                    return row.bottom > box.top && row.bottom <= box.bottom + 1";
     assert_eq!(browser.run(is_seen), true, "the last row is out of sight");
-    browser.picture("hundred-thousand-as-table");
+    browser.picture_on_request("hundred-thousand-as-table");
     browser.click("Tasks");
     browser.until_says("100 of 100,000 are shown");
-    browser.picture("hundred-thousand-tasks");
+    browser.picture_on_request("hundred-thousand-tasks");
     // Clicking a column head sorts all rows, not only the visible ones; the address records the order.
     browser.click("Took");
     let sorted =

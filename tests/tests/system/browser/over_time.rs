@@ -25,7 +25,7 @@ fn demand_and_workers_over_time_survive_kill_and_copy() {
     // The second sample of the cluster, ten seconds after the first.
     let both_came = "return [...document.querySelectorAll('h2 + div tbody tr')].filter(row => row.innerText.includes('up')).length >= 2";
     browser.until("both workers came", both_came);
-    browser.picture("workers-over-time");
+    browser.picture_on_request("workers-over-time");
     let wanted = "return fetch('/api/nap/v1/shares').then(told => told.json()).then(({ queues }) => \
                   queues.some(({ map }) => map.wanted.some(slots => slots > 0)))";
     browser.until("slots that were wanted", wanted);
@@ -38,7 +38,7 @@ fn demand_and_workers_over_time_survive_kill_and_copy() {
                 return /^[2-4]$/.test(most) && /^[5-9] wanted at most$/.test(beyond) \
                   && chart.querySelector('figcaption').innerText.includes(`, ${beyond}`)";
     browser.until("what is wanted is clipped", axis);
-    browser.picture("queues-over-time");
+    browser.picture_on_request("queues-over-time");
     browser.has_no_complaints();
     cluster.kill_coordinator();
     open("/workers");

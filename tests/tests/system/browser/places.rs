@@ -84,7 +84,7 @@ fn task_and_worker_pages_show_and_order() {
         "its nap",
         "return document.querySelector('canvas[data-stints]').dataset.naps === '1'",
     );
-    browser.picture("task");
+    browser.picture_on_request("task");
     browser.click("worker_0001");
     let kept = "return document.querySelector('h2 + .scroll td.id a')?.textContent";
     browser.until("what it keeps", &format!("{kept} === 'job_0001_m_0000.1'"));
@@ -97,7 +97,7 @@ fn task_and_worker_pages_show_and_order() {
         "it came",
         "return document.querySelectorAll('h2 + .scroll tbody tr').length >= 2",
     );
-    browser.picture("worker");
+    browser.picture_on_request("worker");
 
     job.command("resume", "m_0000");
     browser.open(&task);
@@ -111,7 +111,7 @@ fn task_and_worker_pages_show_and_order() {
     browser.until_says("SHA-256 ");
     browser.until_says("Scheduler at its end");
     browser.until_says("No earlier job has this name.");
-    browser.picture("submitted");
+    browser.picture_on_request("submitted");
     rerun_and_compare(&browser, &cluster);
     // The attempts that failed on a worker are two clicks from the first page, each with its log.
     folder.write("bad/1", "bad\n");
@@ -123,7 +123,7 @@ fn task_and_worker_pages_show_and_order() {
     browser.until("failures of the last hour", &format!("{worker} === '4'"));
     browser.click("4");
     browser.until_says(&format!("{failing}_m_0000.4"));
-    browser.picture("worker-failures");
+    browser.picture_on_request("worker-failures");
     browser.click("stderr");
     browser.until_says("bad row");
     browser.click("Close");

@@ -70,7 +70,7 @@ fn shown_reason_matches_command_line_and_its_command_works() {
 
     run(cluster.nap().args(["job", "suspend", "job_0001"])).succeeded();
     let command = until_as_explained(&browser, &cluster, &page, "job_0001", "held-by-operator");
-    browser.picture("held");
+    browser.picture_on_request("held");
     first.until("m_0000.1", "suspended");
     second.until("m_0000.1", "running");
     obey(&cluster, &command.expect("something to do"));
@@ -83,7 +83,7 @@ fn shown_reason_matches_command_line_and_its_command_works() {
     run(cluster.nap().args(["worker", "drain", "worker_0001"])).succeeded();
     first.open("m_0000");
     until_as_explained(&browser, &cluster, &page, "job_0001", "no-worker");
-    browser.picture("no-worker");
+    browser.picture_on_request("no-worker");
     run(cluster.nap().args(["worker", "undrain", "worker_0001"])).succeeded();
     second.open("r_0000");
     for job in [&first, &second] {
@@ -133,7 +133,7 @@ fn stderr_of_failed_attempt_outlives_worker() {
         "its log",
         "return document.querySelector('dialog pre')?.textContent.includes('bad row')",
     );
-    browser.picture("stderr-of-one-that-failed");
+    browser.picture_on_request("stderr-of-one-that-failed");
     browser.has_no_complaints();
     drop(cluster);
     // The history shows the same without a cluster.

@@ -36,7 +36,7 @@ fn recordings_of_two_schedulers_are_compared() {
     if let Some(axe) = &axe {
         axe.finds_nothing(&browser, "recordings");
     }
-    browser.picture("recordings");
+    browser.picture_on_request("recordings");
 
     // The figures equal those printed by the simulation.
     let sojourn = |index: usize| {
@@ -67,9 +67,9 @@ fn recordings_of_two_schedulers_are_compared() {
     if let Some(axe) = &axe {
         axe.finds_nothing(&browser, "recordings-compared");
     }
-    browser.picture("recordings-compared");
+    browser.picture_on_request("recordings-compared");
     browser.run("document.documentElement.dataset.theme = 'dark'");
-    browser.picture("recordings-compared-dark");
+    browser.picture_on_request("recordings-compared-dark");
 
     // Links of a job in one recording stay in that recording.
     browser.open(&format!("{}/jobs?recording=natjam.0", origin(&server.link)));
@@ -89,7 +89,7 @@ fn recordings_of_two_schedulers_are_compared() {
     if let Some(axe) = &axe {
         axe.finds_nothing(&browser, "recordings-queues");
     }
-    browser.picture("recordings-queues");
+    browser.picture_on_request("recordings-queues");
     browser.has_no_complaints();
 }
 
@@ -154,7 +154,7 @@ fn lab_report_shows_cluster_of_each_cell() {
             "document.querySelector('input[value=\"{cell}\"]').click()"
         ));
     }
-    browser.picture("recordings-of-the-lab");
+    browser.picture_on_request("recordings-of-the-lab");
     browser.click("Compare two");
     browser.until_says("Jobs that differ most");
     browser.until_says("urgent");
@@ -197,7 +197,7 @@ fn recordings_of_one_scheduler_show_how_they_differ() {
     let column = "const at = [...document.querySelectorAll('th')].findIndex((one) => one.innerText === 'Primitive'); \
                   return [...document.querySelectorAll('tbody tr')].map((row) => row.cells[at].innerText).join()";
     assert_eq!(browser.run(column), "kill,suspend");
-    browser.picture("recordings-of-one-scheduler");
+    browser.picture_on_request("recordings-of-one-scheduler");
     browser.open(&format!(
         "{}/recordings/compare?left=natjam-kill.0&right=natjam-suspend.0",
         origin(&server.link)
@@ -205,7 +205,7 @@ fn recordings_of_one_scheduler_show_how_they_differ() {
     browser.until_says("natjam-kill.0 natjam, kill");
     browser.until_says("preemption.primitive");
     browser.until_says("natjam-suspend.0: natjam, suspend");
-    browser.picture("recordings-of-one-scheduler-compared");
+    browser.picture_on_request("recordings-of-one-scheduler-compared");
 
     // The search finds the job in both, and leads to the chosen one.
     browser.open(&format!(
@@ -224,7 +224,7 @@ fn recordings_of_one_scheduler_show_how_they_differ() {
         "natjam-suspend.0,natjam-kill.0",
         "the recording of the page comes first"
     );
-    browser.picture("search-in-recordings");
+    browser.picture_on_request("search-in-recordings");
     browser.run("document.querySelectorAll('dialog.search li')[1].click()");
     browser.until(
         "its page there",

@@ -69,7 +69,7 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
     browser.keys("canvas", "n");
     browser.until_says(&format!("{small}_m_0000.1 got the slot after"));
     browser.until_says("resumed later");
-    browser.picture("taken");
+    browser.picture_on_request("taken");
     browser.run(
         "const select = document.querySelector('select[aria-label=\"Colour by\"]'); \
          select.value = 'queue'; select.dispatchEvent(new Event('change'))",
@@ -79,7 +79,7 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
         "return document.querySelectorAll('.legend .swatch[class*=group-]').length === 2",
     );
     assert_eq!(browser.run("return location.search"), "?colour=queue");
-    browser.picture("taken-by-queue");
+    browser.picture_on_request("taken-by-queue");
     // The beneficiary is a link.
     browser.run("document.querySelector('.said a[href*=\"job_0002\"]').click()");
     browser.until(
@@ -94,9 +94,9 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
     assert_eq!(browser.run(named), "research,production");
     let steps = "return document.querySelectorAll('.steps b').length > 2 && [...document.querySelectorAll('.steps b')].some((step) => step.offsetHeight > 40)";
     assert_eq!(browser.run(steps), true);
-    browser.picture("queues");
+    browser.picture_on_request("queues");
     browser.run("document.documentElement.dataset.theme = 'dark'");
-    browser.picture("queues-dark");
+    browser.picture_on_request("queues-dark");
 
     browser.open(&format!(
         "{}/compare?left={large}&right={small}",
@@ -116,6 +116,6 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
         "{row}"
     );
     browser.until_says("MAP_INPUT_RECORDS");
-    browser.picture("compare");
+    browser.picture_on_request("compare");
     browser.has_no_complaints();
 }

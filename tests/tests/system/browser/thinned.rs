@@ -29,7 +29,7 @@ fn long_timeline_is_thinned_and_zooms_to_each_bar() {
     browser.run(&top("scrollTop = 200"));
     browser.keys("canvas", "l");
     browser.until_says("stretches of work on worker-1 in");
-    browser.picture("thinned");
+    browser.picture_on_request("thinned");
     // From 670 seconds to three.
     browser.keys("canvas", "++++++++");
     browser.until_says("Each stretch of work is drawn, of 200,000 in all");
@@ -41,7 +41,7 @@ fn long_timeline_is_thinned_and_zooms_to_each_bar() {
     browser.until_says("stretches are in view");
     let last = "const cells = [...document.querySelectorAll('.timeline tbody tr')][0]; return cells.innerText.includes('job_0001_m_')";
     assert_eq!(browser.run(last), true);
-    browser.picture("thinned-closely");
+    browser.picture_on_request("thinned-closely");
     browser.click("Table");
     browser.click("All");
     browser.until_says("200,000 stretches of work are drawn as");

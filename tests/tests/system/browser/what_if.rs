@@ -43,7 +43,7 @@ fn history_is_simulated_under_other_policy() {
     if let Some(axe) = &axe {
         axe.finds_nothing(&browser, "what-if-form");
     }
-    browser.picture("what-if-form");
+    browser.picture_on_request("what-if-form");
 
     // The server's error is shown next to the button.
     browser.run("document.querySelector('form.what-if-form details').open = true");
@@ -63,9 +63,9 @@ fn history_is_simulated_under_other_policy() {
     if let Some(axe) = &axe {
         axe.finds_nothing(&browser, "what-if");
     }
-    browser.picture("what-if");
+    browser.picture_on_request("what-if");
     browser.run("document.documentElement.dataset.theme = 'dark'");
-    browser.picture("what-if-dark");
+    browser.picture_on_request("what-if-dark");
 
     // The fidelity is shown before the results.
     let order = "const all = [...document.querySelector('article.what-if').querySelectorAll('.cards, table')]; \
@@ -78,7 +78,7 @@ fn history_is_simulated_under_other_policy() {
     if let Some(axe) = &axe {
         axe.finds_nothing(&browser, "what-if-compared");
     }
-    browser.picture("what-if-compared");
+    browser.picture_on_request("what-if-compared");
 
     // The result fits a narrow screen, and can be removed.
     browser.resize(340, 800);
@@ -89,7 +89,7 @@ fn history_is_simulated_under_other_policy() {
         wide.as_i64().is_some_and(|wide| wide <= 0),
         "it is {wide} pixels too wide"
     );
-    browser.picture("narrow-what-if");
+    browser.picture_on_request("narrow-what-if");
     browser.click("Remove");
     browser.run("document.querySelector('dialog button[type=submit]').click()");
     browser.until(

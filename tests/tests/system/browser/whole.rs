@@ -52,7 +52,7 @@ fn totals_and_filters_cover_all_jobs() {
     let figure = "return document.querySelector('.card .figure')?.innerText === '3,540'";
     browser.until("the count of all jobs", figure);
     browser.until_says("3,540 were taken");
-    browser.picture("preemptions-of-all-jobs");
+    browser.picture_on_request("preemptions-of-all-jobs");
     open("/jobs/job_0001/preemptions");
     browser.until_says("3,480 times a slot was wanted back; 58 min 0 s of work was saved");
     browser.until_says("1 in all");
@@ -66,7 +66,7 @@ fn totals_and_filters_cover_all_jobs() {
         &format!("{queues} === 'research,production'"),
     );
     assert!(!browser.text().contains("at least"), "{}", browser.text());
-    browser.picture("queues-of-all-jobs");
+    browser.picture_on_request("queues-of-all-jobs");
 
     // An address of earlier versions.
     open("/jobs/job_0001/attempts?text=machine-39");
@@ -78,7 +78,7 @@ fn totals_and_filters_cover_all_jobs() {
     filter(&browser, "M_100039");
     browser.until_says("job_0001_m_100039");
     browser.until_says("1 in all");
-    browser.picture("filtered");
+    browser.picture_on_request("filtered");
     filter(&browser, "launched_millis");
     browser.until_says("No matching tasks.");
     assert!(
@@ -99,7 +99,7 @@ fn totals_and_filters_cover_all_jobs() {
     browser.until_says("map of job_0001 preempted");
     search(&browser, "job_0001_m_100039.1");
     browser.until_says("map of job_0001 preempted");
-    browser.picture("search");
+    browser.picture_on_request("search");
     browser.keys("dialog.search input", ENTER);
     browser.until(
         "its page",
@@ -161,7 +161,7 @@ fn task_page_names_worker_and_orders_events() {
     };
     task(0);
     browser.until_says("job_0001_m_0000.1 was checkpointed");
-    browser.picture("task-causes");
+    browser.picture_on_request("task-causes");
     let text = browser.text();
     let place = |words: &str| {
         text.find(words)
@@ -178,7 +178,7 @@ fn task_page_names_worker_and_orders_events() {
     assert!(told.is_sorted_by_key(|words| place(words)), "{text}");
     task(1);
     browser.until_says("Done by");
-    browser.picture("task-doer");
+    browser.picture_on_request("task-doer");
     let facts = browser.run("return document.querySelector('dl.facts').innerText");
     let facts = facts.as_str().expect("text");
     assert!(
@@ -224,7 +224,7 @@ fn missing_page_is_named_and_selected_suspend_scrolls_into_view() {
             .run("return document.querySelectorAll('main nav, main canvas, main table').length");
         assert_eq!(left, 0, "{path} shows the skeleton of a page");
     }
-    browser.picture("no-such-worker");
+    browser.picture_on_request("no-such-worker");
     browser.has_no_complaints_but(&["404"]);
 
     browser.resize(900, 420);
@@ -236,7 +236,7 @@ fn missing_page_is_named_and_selected_suspend_scrolls_into_view() {
     assert_eq!(browser.run("return scrollY"), 0);
     browser.keys("canvas", "n");
     browser.until_says("then suspended by");
-    browser.picture("nap-below-the-fold");
+    browser.picture_on_request("nap-below-the-fold");
     let seen = "const view = document.querySelector('.timeline .view'); \
                 const words = document.querySelector('.timeline .said').getBoundingClientRect(); \
                 return view.scrollTop > 0 && words.top > -1 && words.bottom <= innerHeight";
@@ -257,7 +257,7 @@ fn missing_page_is_named_and_selected_suspend_scrolls_into_view() {
         wide.as_i64().is_some_and(|wide| wide <= 0),
         "{wide} pixels too wide on paper"
     );
-    browser.picture("printed");
+    browser.picture_on_request("printed");
     // A picture that fits a page is not split between two.
     let split = "return getComputedStyle(document.querySelector('.timeline')).breakInside";
     assert_eq!(browser.run(split), "avoid");
@@ -305,7 +305,7 @@ fn pages_of_many_jobs_fit_narrow_screens_and_paper() {
             if media == "print" {
                 assert_eq!(browser.run(CROPPED), json!([]), "{page} on paper");
             }
-            browser.picture(&format!(
+            browser.picture_on_request(&format!(
                 "{media}{}",
                 page.replace(['/', '?', '=', '&'], "-")
             ));

@@ -165,9 +165,7 @@ fn frames(folder: &Folder, output: &str, rest: &[&str]) -> Command {
         .env_remove("NAPREDUCE_CLUSTER")
         .env_remove("NAPREDUCE_DIR")
         .current_dir(folder.root());
-    command
-        .env("PYTHONPATH", module())
-        .env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("PYTHONPATH", module());
     command
         .args([
             "frames",
@@ -205,10 +203,7 @@ pub fn driver(folder: &Folder) -> Command {
         .env_remove("NAPREDUCE_CLUSTER")
         .env_remove("NAPREDUCE_DIR")
         .current_dir(folder.root());
-    python
-        .env("PATH", paths)
-        .env("PYTHONPATH", module())
-        .env("PYTHONDONTWRITEBYTECODE", "1");
+    python.env("PATH", paths).env("PYTHONPATH", module());
     python
 }
 
@@ -217,7 +212,7 @@ fn program_of(folder: &Folder) -> FramesProgram {
     let module = module();
     let program = folder.path("job.py");
     let command = format!(
-        "PYTHONPATH='{}' PYTHONDONTWRITEBYTECODE=1 exec python3 '{}'",
+        "PYTHONPATH='{}' exec python3 '{}'",
         module.display(),
         program.display()
     );

@@ -47,10 +47,7 @@ impl OnCluster {
     fn start() -> OnCluster {
         let line = |index: u32| format!("{:08}{}\n", index * 7 % 3_000, "x".repeat(4_000));
         let folder = with_program(SLOW, (0..3_000).map(line).collect::<String>());
-        let variables = [
-            ("PYTHONPATH", module().display().to_string()),
-            ("PYTHONDONTWRITEBYTECODE", "1".to_owned()),
-        ];
+        let variables = [("PYTHONPATH", module().display().to_string())];
         let cluster = OwnCluster::start_with(&folder, 1, "fifo", "", &variables);
         let mut command = slow(&folder, "out");
         command
