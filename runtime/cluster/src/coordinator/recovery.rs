@@ -141,7 +141,6 @@ pub(super) fn replay(
     let scheduler = read_policy(&header.rules.scheduler).map_err(RecoveryError::scheduler)?;
     let state = match recovered.snapshot {
         Some(snapshot) => {
-            reached(Situation::RecoveredFromSnapshot);
             let rules = RestoreRules {
                 settings,
                 scheduler: &*scheduler,
@@ -213,6 +212,9 @@ impl ClusterCoordinator {
                 source,
             })?;
         let is_new_journal = recovered.begun;
+        if recovered.snapshot.is_some() {
+            reached(Situation::RecoveredFromSnapshot);
+        }
         let mut remarks = std::mem::take(&mut recovered.remarks);
         remarks.extend(remembered);
         let mut state = replay(
