@@ -255,10 +255,17 @@ impl Running {
     }
 
     async fn end_of(&self, job: JobId) -> JobEnd {
-        let following: Following = self
-            .ask(|reply| LoopRequest::Follow { job, reply })
+        let following = self.follow(job).await;
+        self.end_of_followed(following).await
+    }
+
+    async fn follow(&self, job: JobId) -> Following {
+        self.ask(|reply| LoopRequest::Follow { job, reply })
             .await
-            .expect("a known job");
+            .expect("a known job")
+    }
+
+    async fn end_of_followed(&self, following: Following) -> JobEnd {
         let mut end = following.end;
         let ended = timeout(DEADLINE, end.wait_for(Option::is_some))
             .await

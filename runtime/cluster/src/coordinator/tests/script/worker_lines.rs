@@ -108,6 +108,8 @@ impl Stage {
     }
 
     async fn finish(&mut self, job: &str, of: &str) {
+        // At once: a job that has ended, and that the history lacks, cannot be followed.
+        let following = self.running().follow(JobId(number(job))).await;
         let over = format!("{of}: forget {job}");
         loop {
             let told = self.told(of, "").await;
@@ -120,7 +122,7 @@ impl Stage {
                 _ => panic!("{told}, which is in the way of finishing"),
             }
         }
-        let end = self.running().end_of(JobId(number(job))).await;
+        let end = self.running().end_of_followed(following).await;
         assert!(matches!(end, JobEnd::Succeeded(_)), "{end:?}");
     }
 
