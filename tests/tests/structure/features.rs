@@ -8,11 +8,12 @@ use toml::{Table, Value};
 
 /// Features that only add items: code that needs a missing one does not compile. Any other feature belongs in
 /// the workspace table, so that every member has it.
-const ADD_ITEMS: [(&str, &str); 17] = [
+const ADD_ITEMS: [(&str, &str); 18] = [
     ("bincode", "serde"),
     ("hyper-util", "client-legacy"),
     ("lz4_flex", "frame"),
     ("lzma-rust2", "encoder"),
+    ("num-rational", "num-bigint-std"),
     ("object_store", "aws-base"),
     ("object_store", "azure-base"),
     ("object_store", "cloud-base"),
