@@ -1,5 +1,5 @@
-//! The page of a cluster in a real browser, with screenshots in `target/browser` if `NAPREDUCE_PICTURES` is set. Skipped without a browser,
-//! unless `NAPREDUCE_REQUIRE` lists `browser`.
+//! The page of a cluster in a real browser, with screenshots in `target/browser` if `NAPREDUCE_PICTURES` is set.
+//! Skipped without a browser, unless `NAPREDUCE_REQUIRE` lists `browser`.
 
 mod access;
 mod axe;
