@@ -78,9 +78,15 @@ pub fn set_size(browser: &Browser, width: u32, height: u64) {
     );
 }
 
-fn set_scheme(browser: &Browser, scheme: &str) {
-    let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+/// Emulates features of media queries, such as a colour scheme.
+pub fn set_media(browser: &Browser, features: &Value) {
+    let media = json!({ "features": features });
     browser.devtools("Emulation.setEmulatedMedia", &media);
+}
+
+pub fn set_scheme(browser: &Browser, scheme: &str) {
+    let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+    set_media(browser, &features);
 }
 
 pub fn is_not_too_wide(browser: &Browser, page: &str) {
