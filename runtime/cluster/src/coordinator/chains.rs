@@ -161,8 +161,12 @@ impl ClusterCoordinator {
             }
             let inputs = self.inputs.clone();
             let tasks = &self.configuration.world.tasks;
-            tasks.blocking(move || {
-                let removed = chain::remove(&root, chain).map_err(|error| error.to_string());
+            let removing = tasks.blocking(move || chain::remove(&root, chain));
+            tasks.spawn(async move {
+                let removed = match removing.await {
+                    Ok(removed) => removed.map_err(|error| error.to_string()),
+                    Err(panicked) => Err(format!("internal error: {panicked}")),
+                };
                 // Fails after this coordinator has stopped; the next one repeats the removal.
                 let _ = inputs.send(ClusterInput::ChainRemoved { chain, removed });
             });

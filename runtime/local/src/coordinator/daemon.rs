@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::future::pending;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_engine::{
@@ -179,7 +180,7 @@ impl Coordinator {
                 accepted,
                 pins,
                 claim,
-            } => self.on_claimed(*accepted, pins, claim),
+            } => self.on_claimed(Arc::unwrap_or_clone(accepted), pins, claim),
             Input::Resumed { job, resumed } => self.on_resumed(job, resumed),
             Input::Verified { job, check } => self.on_verified(job, check),
             Input::Tried { job, tried } => self.on_tried(job, tried),

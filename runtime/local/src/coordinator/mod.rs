@@ -80,7 +80,7 @@ pub enum Input {
     },
     /// The result of claiming a submission's output directory.
     Claimed {
-        accepted: Box<Accepted>,
+        accepted: Arc<Accepted>,
         pins: Option<Pins>,
         claim: Result<Box<dyn OutputClaim>, JobError>,
     },

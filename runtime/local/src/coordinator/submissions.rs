@@ -27,7 +27,8 @@ impl Coordinator {
         let protected = self.protected(&accepted.plan);
         let others = self.claims_of_jobs();
         let pinning = self.cluster.as_ref().map(|cluster| cluster.pinning());
-        let refused = Box::new(accepted.clone());
+        let accepted = Arc::new(accepted);
+        let refused = Arc::clone(&accepted);
         let step = move || {
             let pins = pinning.map(|pin| pin(&accepted));
             let request = ClaimRequest {
@@ -39,7 +40,7 @@ impl Coordinator {
             // Ignored if the coordinator has stopped; the claim is dropped, and its lock is released with the
             // process.
             Input::Claimed {
-                accepted: Box::new(accepted),
+                accepted,
                 pins,
                 claim,
             }
