@@ -61,6 +61,7 @@ pub mod chain;
 pub mod clock;
 pub mod coordinator;
 mod embedded;
+pub mod locked_file;
 pub mod output;
 mod outputs;
 pub mod process;

@@ -1,18 +1,17 @@
 //! The directory of a worker of a cluster: creation, lock, name, and cleanup when a life of the worker
 //! begins.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
+use napreduce_local::locked_file::{LockedFile, Locking, try_lock};
 use napreduce_local::process::{Life, ProcessIdentity};
 use napreduce_local::world::disk::RealDisk;
 use napreduce_local::world::{Random, World};
 use napreduce_protocol::{IoResult, open_regular_with, read_regular};
 use napreduce_task::{directories_of_workers, end_processes_of};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use super::error::WorkerError;
 use super::paths::WorkerPaths;
@@ -32,7 +31,7 @@ pub(super) struct WorkerDirectory {
     /// Random number of this start of the daemon.
     pub(super) incarnation: u64,
     /// Held while the daemon lives.
-    _lock: File,
+    _lock: LockedFile,
 }
 
 impl WorkerDirectory {
@@ -311,18 +310,17 @@ fn is_of_version_without_marks(paths: &WorkerPaths) -> bool {
     is_incarnation && paths.name().is_file() && paths.lock().is_file()
 }
 
-fn lock(paths: &WorkerPaths) -> Result<File, WorkerError> {
+fn lock(paths: &WorkerPaths) -> Result<LockedFile, WorkerError> {
     let path = paths.lock();
     let failed = |source| WorkerError::io(format!("lock {}", path.display()))(source);
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
     let file = open_regular_with(&options, &path).map_err(failed)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(Errno::WOULDBLOCK) => Err(WorkerError::Locked {
+    match try_lock(file).map_err(failed)? {
+        Locking::Held(lock) => Ok(lock),
+        Locking::Busy => Err(WorkerError::Locked {
             path: paths.root().to_owned(),
         }),
-        Err(error) => Err(failed(error.into())),
     }
 }
 

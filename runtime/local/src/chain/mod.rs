@@ -7,13 +7,13 @@
 mod root;
 
 use std::fmt::Debug;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use napreduce_protocol::JobError;
 use root::{Owner, make, remove_abandoned, root_path};
 pub use root::{Removal, is_root, remove};
 
+use crate::locked_file::LockedFile;
 use crate::process::ProcessIdentity;
 use crate::world::World;
 
@@ -43,7 +43,7 @@ pub type KeepChain<'a> = &'a dyn Fn(u128, PathBuf) -> Result<Box<dyn ChainKeeper
 enum Held {
     /// Not created yet.
     Not,
-    Here(File),
+    Here(LockedFile),
     ByCluster(Box<dyn ChainKeeper>),
 }
 

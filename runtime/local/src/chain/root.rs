@@ -7,10 +7,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use napreduce_protocol::{IoResult, read_regular};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::locked_file::{LockedFile, Locking, try_lock, try_lock_where_supported};
 use crate::process::ProcessIdentity;
 
 /// The file that identifies the directory's chain and owner.
@@ -72,17 +71,19 @@ pub fn is_root(path: &Path, token: u128) -> bool {
 }
 
 /// Creates a root with its marker, which stays locked until the result is dropped.
-pub(super) fn make(root: &Path, token: u128, owner: Owner) -> io::Result<File> {
+pub(super) fn make(root: &Path, token: u128, owner: Owner) -> io::Result<LockedFile> {
     if let Some(parent) = root.parent() {
         fs::create_dir_all(parent)?;
     }
     fs::create_dir(root)?;
-    let mut marker = OpenOptions::new()
+    let marker = OpenOptions::new()
         .write(true)
         .create_new(true)
         .open(root.join(MARKER))?;
     // Without file locks, the identity of the process shows whether it is alive.
-    let _ = flock(&marker, FlockOperation::NonBlockingLockExclusive);
+    let Locking::Held(mut marker) = try_lock_where_supported(marker)? else {
+        return Err(io::ErrorKind::WouldBlock.into());
+    };
     let content = Marker {
         version: MARKER_VERSION,
         token: hexadecimal(token),
@@ -214,7 +215,7 @@ fn is_abandoned(root: &Path) -> io::Result<bool> {
         return Ok(false);
     };
     let file = File::open(root.join(MARKER))?;
-    if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+    if matches!(try_lock(file), Ok(Locking::Busy)) {
         return Ok(false);
     }
     program.is_gone()

@@ -1,7 +1,6 @@
 //! The claim of a run on its output directory, from before the first task until the end of the job: taking
 //! it, resuming it after a restart, and removing its files when the job fails.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -18,9 +17,10 @@ use super::places::files_read;
 use super::record::{ClaimRecord, Step};
 use super::removal::remove_retired;
 use super::request::{ClaimMark, ClaimRequest};
-use super::storage::{Disk, Locked, Storage};
+use super::storage::{Disk, Storage};
 use super::trouble::{ClaimError, Trouble};
 use super::whose::{Whose, whose};
+use crate::locked_file::{LockedFile, Locking};
 
 /// An output directory claimed for this run.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct DirectoryClaim {
     /// Files that the job reads.
     reads: Vec<PathBuf>,
     /// Holds the lock on `_temporary`.
-    _lock: File,
+    _lock: LockedFile,
     _holding: Holding,
 }
 
@@ -83,8 +83,8 @@ impl DirectoryClaim {
         };
         let temporary = Path::new(TEMPORARY);
         let lock = match storage.lock(temporary)? {
-            Locked::Now(lock) => lock,
-            Locked::Busy => {
+            Locking::Held(lock) => lock,
+            Locking::Busy => {
                 let what = format!(
                     "cannot lock {}: another process holds the lock",
                     storage.shown(temporary)
@@ -352,13 +352,13 @@ pub(super) fn put_in_place(
     storage: &Storage,
     paths: &JobPaths,
     record: &ClaimRecord,
-) -> Result<File, ClaimError> {
+) -> Result<LockedFile, ClaimError> {
     let staged = staged(record.submission);
     storage.make_directory(&staged)?;
     storage.write_new(&claim_in(&staged), &record.text()?)?;
     let lock = match storage.lock(&staged)? {
-        Locked::Now(lock) => lock,
-        Locked::Busy => return Err(ClaimError::InUse),
+        Locking::Held(lock) => lock,
+        Locking::Busy => return Err(ClaimError::InUse),
     };
     let folders = paths.folders(&staged);
     for folder in &folders {

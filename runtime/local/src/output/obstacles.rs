@@ -6,8 +6,6 @@ use std::io;
 use std::path::Path;
 
 use napreduce_protocol::{ClaimToken, IoResult};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use super::holder::life_of;
 use super::intent::roll_forward;
@@ -15,8 +13,9 @@ use super::layout::{JobPaths, TEMPORARY, claim_in, is_remains, retired, staged};
 use super::record::{ClaimRecord, Owner, Step};
 use super::removal::remove_retired;
 use super::request::ClaimRequest;
-use super::storage::{Locked, Storage, StorageError};
+use super::storage::{Storage, StorageError};
 use super::trouble::{ClaimError, Trouble};
+use crate::locked_file::{LockedFile, Locking, try_lock};
 use crate::process::Life;
 
 /// A holder on another host that has not renewed its claim for this time has lost it. In seconds.
@@ -29,7 +28,7 @@ pub(super) enum OlderClaim {
     /// The holder is dead.
     Left {
         /// Held while the old claim is settled, so that no other process does the same.
-        lock: File,
+        lock: LockedFile,
         /// `None` if there is no readable claim.
         record: Option<ClaimRecord>,
     },
@@ -42,8 +41,8 @@ fn find_older(
     request: &ClaimRequest<'_>,
 ) -> Result<Option<OlderClaim>, ClaimError> {
     let lock = match storage.lock(temporary) {
-        Ok(Locked::Now(lock)) => lock,
-        Ok(Locked::Busy) => return Ok(Some(OlderClaim::InUse)),
+        Ok(Locking::Held(lock)) => lock,
+        Ok(Locking::Busy) => return Ok(Some(OlderClaim::InUse)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
@@ -110,7 +109,7 @@ fn is_locked(temporary: &Path) -> bool {
     let Ok(file) = File::open(temporary) else {
         return false;
     };
-    flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+    matches!(try_lock(file), Ok(Locking::Busy))
 }
 
 /// Makes room for a claim, or returns the reason why it cannot. Returns how many directories an older claim
@@ -173,7 +172,7 @@ fn settle_left(
     storage: &Storage,
     request: &ClaimRequest<'_>,
     record: Option<ClaimRecord>,
-    _lock: File,
+    _lock: LockedFile,
 ) -> Result<u32, Trouble> {
     if let Some(record) = &record
         && record.step == Step::Intent

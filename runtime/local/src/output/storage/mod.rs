@@ -5,7 +5,6 @@
 
 mod beneath;
 mod error;
-mod locks;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod script;
 
@@ -18,13 +17,13 @@ use std::path::{Path, PathBuf};
 
 use beneath::open_beneath;
 pub(super) use error::StorageError;
-pub(super) use locks::Locked;
 use napreduce_protocol::IoResult;
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, fsync, mkdirat, open,
     renameat, statat, unlinkat, utimensat,
 };
 
+use crate::locked_file::{Locking, try_lock_where_supported};
 use crate::world::World;
 
 /// The file systems of this machine; in tests, with injected faults.
@@ -459,9 +458,9 @@ impl Storage {
     }
 
     /// Locks a directory, unless another process holds the lock.
-    pub(super) fn lock(&self, directory: &Path) -> Result<Locked, StorageError> {
+    pub(super) fn lock(&self, directory: &Path) -> Result<Locking, StorageError> {
         self.call("lock", directory, Call::Lock, || {
-            locks::lock(File::from(self.directory(directory)?))
+            try_lock_where_supported(File::from(self.directory(directory)?))
         })
     }
 

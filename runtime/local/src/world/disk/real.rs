@@ -1,23 +1,44 @@
 //! The files of this machine.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use napreduce_protocol::{open_named, open_regular_with};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use super::{Disk, DiskFile, FileKind, FileLock, FileStat, HeldLock, Links, Opening};
+use crate::locked_file::{LockedFile, lock};
 
 /// The files of this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 
 #[derive(Debug)]
-struct RealFile(File);
+struct RealFile {
+    file: File,
+    is_locked: AtomicBool,
+}
+
+impl RealFile {
+    fn boxed(file: File) -> Box<dyn DiskFile> {
+        Box::new(RealFile {
+            file,
+            is_locked: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Drop for RealFile {
+    fn drop(&mut self) {
+        if self.is_locked.load(Ordering::Relaxed) {
+            // A child process that another thread has just forked shares the open file for a moment.
+            let _ = self.file.unlock();
+        }
+    }
+}
 
 impl From<&Metadata> for FileStat {
     fn from(metadata: &Metadata) -> FileStat {
@@ -46,7 +67,7 @@ impl Disk for RealDisk {
         let mut options = OpenOptions::new();
         match opening {
             Opening::Read => options.read(true),
-            Opening::ReadLinked => return Ok(Box::new(RealFile(open_named(path)?))),
+            Opening::ReadLinked => return Ok(RealFile::boxed(open_named(path)?)),
             Opening::Change => options.read(true).write(true),
             Opening::CreateOrChange { mode } => options
                 .read(true)
@@ -56,15 +77,15 @@ impl Disk for RealDisk {
                 .mode(mode),
             Opening::CreateNew { mode } => {
                 options.write(true).create_new(true).mode(mode);
-                return Ok(Box::new(RealFile(options.open(path)?)));
+                return Ok(RealFile::boxed(options.open(path)?));
             }
             Opening::CreateOrEmpty { mode } => {
                 options.write(true).create(true).truncate(true).mode(mode);
-                return Ok(Box::new(RealFile(options.open(path)?)));
+                return Ok(RealFile::boxed(options.open(path)?));
             }
         };
         let file = open_regular_with(&options, path)?;
-        Ok(Box::new(RealFile(file)))
+        Ok(RealFile::boxed(file))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
@@ -113,62 +134,64 @@ impl Disk for RealDisk {
 
     fn lock_directory(&self, directory: &Path) -> io::Result<Box<dyn HeldLock>> {
         let directory = File::open(directory)?;
-        flock(&directory, FlockOperation::LockExclusive)?;
-        Ok(Box::new(RealFile(directory)))
+        Ok(Box::new(lock(directory)?))
     }
 }
 
-impl HeldLock for RealFile {}
+impl HeldLock for LockedFile {}
 
 impl DiskFile for RealFile {
     fn stat(&self) -> io::Result<FileStat> {
-        Ok(FileStat::from(&self.0.metadata()?))
+        Ok(FileStat::from(&self.file.metadata()?))
     }
 
     fn set_mode(&self, mode: u32) -> io::Result<()> {
-        self.0.set_permissions(Permissions::from_mode(mode))
+        self.file.set_permissions(Permissions::from_mode(mode))
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
+        self.file.set_len(bytes)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn lock(&self) -> io::Result<FileLock> {
-        match flock(&self.0, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(FileLock::Taken),
-            Err(Errno::WOULDBLOCK) => Ok(FileLock::HeldBy(holder_of(&self.0))),
-            Err(error) => Err(error.into()),
+        match self.file.try_lock() {
+            Ok(()) => {
+                self.is_locked.store(true, Ordering::Relaxed);
+                Ok(FileLock::Taken)
+            }
+            Err(TryLockError::WouldBlock) => Ok(FileLock::HeldBy(holder_of(&self.file))),
+            Err(TryLockError::Error(error)) => Err(error),
         }
     }
 }
 
 impl Read for RealFile {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.0.read(into)
+        self.file.read(into)
     }
 
     fn read_to_end(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
-        self.0.read_to_end(into)
+        self.file.read_to_end(into)
     }
 }
 
 impl Write for RealFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        self.file.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.file.flush()
     }
 }
 
 impl Seek for RealFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.0.seek(to)
+        self.file.seek(to)
     }
 }
 
