@@ -10,18 +10,19 @@ use napreduce_protocol::{
     WorkerReport,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::admission::Admission;
 use super::attempt::{AttemptEnd, AttemptEvent, AttemptOrder, Leftovers, Supervision};
 use super::consolidation::{Consolidated, Consolidating};
-use super::environment::{DiskChange, Prepared, WatchDisk};
+use super::environment::{DiskChange, WatchDisk};
 use super::hang::Limits;
 use super::job::{KnownJob, Launching, Readiness};
 use super::launch::{AttemptLaunch, prepare_launch};
 use super::moves::Moves;
+use super::preparations::{EndedPreparation, Preparations};
 use super::segment_memory::MemorySegment;
 use super::settings::WorkerSettings;
 use super::ticks::ticks;
@@ -54,7 +55,7 @@ pub struct Worker {
     settings: WorkerSettings,
     jobs: BTreeMap<JobId, KnownJob>,
     attempts: BTreeMap<AttemptId, RunningAttempt>,
-    preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
+    preparations: Preparations,
     /// Writes of consolidated small map outputs.
     consolidations: JoinSet<Consolidated>,
     moves: Moves,
@@ -82,7 +83,7 @@ impl Worker {
             settings,
             jobs: BTreeMap::new(),
             attempts: BTreeMap::new(),
-            preparations: JoinSet::default(),
+            preparations: Preparations::default(),
             consolidations: JoinSet::default(),
             removals: JoinSet::default(),
             news,
@@ -114,7 +115,7 @@ impl Worker {
                 },
                 // `worker` holds a sender, so the channel stays open.
                 Some((attempt, event)) = arriving.recv() => worker.on_attempt_event(attempt, event),
-                Some(prepared) = worker.preparations.join_next() => worker.on_prepared(prepared),
+                Some(ended) = worker.preparations.next() => worker.on_prepared(ended),
                 Some(_) = worker.removals.join_next() => {}
                 Some(Ok(done)) = worker.consolidations.join_next() => worker.on_consolidated(done),
                 Some(attempt) = worker.moves.next() => worker.report(attempt, Report::OutputMoved),
@@ -122,7 +123,7 @@ impl Worker {
                 _ = disk_checks.tick(), if worker.disk.is_some() => worker.check_disk(),
             }
         }
-        worker.preparations.shutdown().await;
+        worker.preparations.end().await;
         worker.moves.end().await;
         while let Some(done) = worker.consolidations.join_next().await {
             // A panic has been printed.
@@ -272,7 +273,7 @@ impl Worker {
         for attempt in self.attempts.keys() {
             self.send_order(*attempt, Order::Kill { attempt: *attempt }, Vec::new());
         }
-        self.preparations.abort_all();
+        self.preparations.cancel();
         self.jobs.clear();
     }
 
@@ -341,21 +342,19 @@ impl Worker {
             let environment = Arc::clone(environment);
             let description = Arc::clone(&job.description);
             let id = description.job;
-            let preparing = async move { (id, environment.prepare(description).await) };
             let tasks = &self.settings.world.tasks;
-            tasks.spawn_in(&mut self.preparations, preparing);
+            self.preparations
+                .begin(tasks, id, environment.prepare(description));
             return;
         }
         self.start(launching);
     }
 
-    fn on_prepared(&mut self, prepared: Result<(JobId, Result<Prepared, TaskError>), JoinError>) {
-        // Aborted only when the worker is stopping.
-        let Ok((id, result)) = prepared else { return };
-        let Some(job) = self.jobs.get_mut(&id) else {
+    fn on_prepared(&mut self, ended: EndedPreparation) {
+        let Some(job) = self.jobs.get_mut(&ended.job) else {
             return;
         };
-        let (readiness, error) = match result {
+        let (readiness, error) = match ended.result {
             Ok(prepared) => (Readiness::Ready(Some(prepared)), None),
             Err(error) => (Readiness::Unprepared, Some(error)),
         };

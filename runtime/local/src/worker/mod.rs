@@ -17,6 +17,7 @@ mod isolation;
 mod job;
 mod launch;
 mod moves;
+mod preparations;
 #[cfg(test)]
 mod scripted;
 mod segment_memory;
