@@ -13,7 +13,7 @@ use napreduce_task::{run_soon_when_woken, signal_name};
 use thiserror::Error;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 
 use super::clients::{ClientDesk, ClientLimits};
 use super::configuration::CoordinatorConfiguration;
@@ -155,14 +155,13 @@ enum Served {
     Failed(CoordinatorError),
 }
 
-impl Served {
-    fn loop_ended(joined: Result<Result<(), JournalError>, JoinError>) -> Served {
-        let ended = match joined {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(CoordinatorError::Journal(error)),
-            Err(panicked) => Err(CoordinatorError::Internal(panicked.to_string())),
-        };
-        Served::LoopEnded(ended)
+/// Waits until the coordinator's loop has ended.
+async fn end_of(
+    coordinator_loop: &mut JoinHandle<Result<(), JournalError>>,
+) -> Result<(), CoordinatorError> {
+    match coordinator_loop.await {
+        Ok(ended) => ended.map_err(CoordinatorError::Journal),
+        Err(panicked) => Err(CoordinatorError::Internal(panicked.to_string())),
     }
 }
 
@@ -228,7 +227,7 @@ impl Intake {
         loop {
             tokio::select! {
                 arrival = self.listener.accept() => self.admit(arrival),
-                joined = &mut *coordinator_loop => return Served::loop_ended(joined),
+                ended = end_of(coordinator_loop) => return Served::LoopEnded(ended),
                 signal = interrupts.arrival() => {
                     let signal = match signal {
                         Ok(signal) => signal,
@@ -237,7 +236,7 @@ impl Intake {
                     log(&format!("ending after {}", signal_name(signal).unwrap_or("a signal")));
                     // Fails if the loop has ended.
                     let _ = self.inputs.send(ClusterInput::Stop);
-                    return Served::loop_ended(coordinator_loop.await);
+                    return Served::LoopEnded(end_of(coordinator_loop).await);
                 }
             }
         }
