@@ -133,7 +133,8 @@ impl CoordinatorState {
         }
     }
 
-    /// Restores a state from an engine and the data of a snapshot.
+    /// Restores a state from an engine and the data of a snapshot. The jobs to settle are listed after a replay, by
+    /// [`list_ended`](Self::list_ended).
     pub fn restore(
         engine: Engine,
         policy: String,
@@ -151,11 +152,7 @@ impl CoordinatorState {
             last_worker,
         } = kept;
         CoordinatorState {
-            ended: jobs
-                .iter()
-                .filter(|job| job.outcome.is_some())
-                .map(LiveJob::id)
-                .collect(),
+            ended: Vec::new(),
             jobs: jobs.into_iter().map(|job| (job.id(), job)).collect(),
             links: links
                 .into_iter()
