@@ -19,7 +19,7 @@ use napreduce_local::world::{Node, SimNet, World};
 use napreduce_schedulers::SchedulerConfiguration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::chance::Chance;
 use crate::facts::Facts;
@@ -269,6 +269,10 @@ impl Host {
                 HostFault::Jump(micros) => {
                     let shown = self.unix_micros().saturating_add_signed(micros);
                     running.node.set_unix_micros(shown);
+                }
+                HostFault::Slow { slowest, lasting } => {
+                    let until = Instant::now() + lasting;
+                    running.node.slow_down(slowest / 2..=slowest, until);
                 }
                 HostFault::Terminate => {
                     self.release_attempts(running.machine.as_deref());

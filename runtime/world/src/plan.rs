@@ -60,6 +60,10 @@ const STORAGE_FAULTS_PERMILLE: u32 = 300;
 const REACTION_MILLIS_MAX: [u64; 4] = [1, 10, 50, 500];
 /// The longest pause between two commands of a series.
 const COMMAND_PAUSES_MILLIS_MAX: [u64; 3] = [20, 200, 2_000];
+/// The number of runs among 1000 in which storage is slow just when it is needed.
+const SLOW_STORAGE_PERMILLE: u32 = 400;
+/// The longest times that a look at slow storage takes.
+const SLOW_MILLIS_MAX: [u64; 3] = [500, 3_000, 10_000];
 /// The name of the coordinator's host.
 pub const COORDINATOR: &str = "coordinator";
 /// The part whose absence leaves all processes of tasks without faults.
@@ -74,6 +78,21 @@ pub enum Disturbance {
     Network,
     Hosts,
     NetworkAndHosts,
+}
+
+impl Disturbance {
+    fn hits_network(self) -> bool {
+        matches!(self, Disturbance::Network | Disturbance::NetworkAndHosts)
+    }
+
+    /// Returns whether it may hit any host.
+    fn hits_hosts(self) -> bool {
+        matches!(self, Disturbance::Hosts | Disturbance::NetworkAndHosts)
+    }
+
+    fn hits_coordinator(self) -> bool {
+        self.hits_hosts() || self == Disturbance::Coordinator
+    }
 }
 
 /// The plan of a run.
@@ -225,12 +244,10 @@ pub enum Reaction {
     Command(Command),
     /// The connections between the coordinator and the worker or the client suffer.
     Break(Breakage),
-    /// The coordinator's host loses its power, and has it again after this time.
-    CoordinatorCrash(Duration),
-    /// It loses it in the call to its disk after so many others.
+    /// Something happens to the coordinator's host.
+    Coordinator(HostFault),
+    /// The coordinator's host loses its power in the call to its disk after so many others.
     PowerLoss { calls: u64 },
-    /// The coordinator's daemon gets SIGTERM.
-    CoordinatorEnd,
     /// Something happens to the worker's host.
     Worker(HostFault),
     /// The worker's daemon gets SIGTERM, and the coordinator hears nothing of it for this time.
@@ -297,6 +314,11 @@ pub enum HostFault {
     Sleep(Duration),
     /// Its wall clock jumps by so many microseconds.
     Jump(i64),
+    /// Blocking work that it begins, such as looking at an output directory, takes this long, or down to half of it.
+    Slow {
+        slowest: Duration,
+        lasting: Duration,
+    },
     /// Its daemon gets SIGTERM.
     Terminate,
 }
@@ -394,6 +416,7 @@ impl Plan {
         plan.draw_commands();
         plan.draw_faults(disturbance);
         plan.draw_reactions(disturbance);
+        plan.draw_slow_storage(disturbance);
         plan
     }
 
@@ -524,6 +547,61 @@ impl Plan {
         }
     }
 
+    /// Draws what happens while the coordinator waits for storage: it looks whether a task failed because of storage, or settles
+    /// the output of a job.
+    fn draw_slow_storage(&mut self, disturbance: Disturbance) {
+        let mut chance = Chance::new(self.seed, "slow storage");
+        if !chance.happens(SLOW_STORAGE_PERMILLE) {
+            return;
+        }
+        let hits_network = disturbance.hits_network();
+        let hits_coordinator = disturbance.hits_coordinator();
+        if !hits_network && !hits_coordinator {
+            return;
+        }
+        for _ in 0..2 {
+            let moments = [Moment::StorageFailure, Moment::Ending];
+            let moment = *chance.pick(&moments).unwrap_or(&Moment::Ending);
+            let slowest_max = *chance.pick(&SLOW_MILLIS_MAX).unwrap_or(&500);
+            let slow = HostFault::Slow {
+                slowest: chance.millis(300, slowest_max),
+                lasting: chance.millis(100, slowest_max),
+            };
+            let mut choices = Vec::new();
+            if hits_network && moment == Moment::StorageFailure {
+                choices.push(Reaction::Break(Breakage::ResetPeer));
+                choices.push(Reaction::Break(draw_breakage(&mut chance)));
+            }
+            if hits_coordinator {
+                let crash = HostFault::Crash(draw_duration(&mut chance));
+                choices.push(Reaction::Coordinator(crash));
+                choices.push(Reaction::Coordinator(HostFault::Terminate));
+            }
+            let Some(meanwhile) = chance.pick(&choices).copied() else {
+                continue;
+            };
+            if moment == Moment::StorageFailure {
+                self.storage_faults_permille = STORAGE_FAULTS_PERMILLE;
+            }
+            let count = chance.count(1, 3);
+            let after = chance.millis(3, slowest_max / 8);
+            self.react(moment, count, Duration::ZERO, Reaction::Coordinator(slow));
+            self.react(moment, count, after, meanwhile);
+        }
+    }
+
+    /// Adds a reaction.
+    fn react(&mut self, moment: Moment, count: u32, after: Duration, reaction: Reaction) {
+        let last = self.reactions.last().map_or(0, |planned| planned.number);
+        self.reactions.push(PlannedReaction {
+            number: last + 1,
+            moment,
+            count,
+            after,
+            reaction,
+        });
+    }
+
     /// Returns whether hosts other than the coordinator's may be cut off.
     pub fn divides(&self) -> bool {
         let by_fault = self.faults.iter().any(|planned| match &planned.fault {
@@ -612,15 +690,9 @@ impl Plan {
 /// Draws what is done at a moment.
 fn draw_reaction(chance: &mut Chance, moment: Moment, disturbance: Disturbance) -> Reaction {
     let has_attempt = !matches!(moment, Moment::Submission | Moment::Ending);
-    let hits_network = matches!(
-        disturbance,
-        Disturbance::Network | Disturbance::NetworkAndHosts
-    );
-    let hits_hosts = matches!(
-        disturbance,
-        Disturbance::Hosts | Disturbance::NetworkAndHosts
-    );
-    let hits_coordinator = hits_hosts || disturbance == Disturbance::Coordinator;
+    let hits_network = disturbance.hits_network();
+    let hits_hosts = disturbance.hits_hosts();
+    let hits_coordinator = disturbance.hits_coordinator();
     let mut choices = Vec::new();
     if has_attempt {
         for command in [
@@ -642,9 +714,13 @@ fn draw_reaction(chance: &mut Chance, moment: Moment, disturbance: Disturbance) 
         }
     }
     if hits_coordinator {
-        choices.push(Reaction::CoordinatorCrash(draw_duration(chance)));
-        choices.push(Reaction::CoordinatorCrash(draw_duration(chance)));
-        choices.push(Reaction::CoordinatorEnd);
+        choices.push(Reaction::Coordinator(HostFault::Crash(draw_duration(
+            chance,
+        ))));
+        choices.push(Reaction::Coordinator(HostFault::Crash(draw_duration(
+            chance,
+        ))));
+        choices.push(Reaction::Coordinator(HostFault::Terminate));
         choices.push(Reaction::PowerLoss {
             calls: chance.between(0, 6),
         });

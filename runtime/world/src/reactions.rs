@@ -185,8 +185,7 @@ impl Reactions {
                 let _ = self.commands.send((command, subject));
             }
             Reaction::Break(breakage) => return self.break_connections(breakage, subject),
-            Reaction::CoordinatorCrash(down) => self.hit(COORDINATOR, HostFault::Crash(down)),
-            Reaction::CoordinatorEnd => self.hit(COORDINATOR, HostFault::Terminate),
+            Reaction::Coordinator(fault) => self.hit(COORDINATOR, fault),
             Reaction::PowerLoss { calls } => {
                 let call = self.disk.calls() + calls;
                 self.disk.fail_call(call, CallFault::LastCall);

@@ -15,8 +15,9 @@ use napreduce_protocol::{ToWorker, WorkerReport};
 listed! {
     /// A situation that some runs of a simulation must reach: defects that show only there are found only then.
     ///
-    /// Not listed is what correct peers never cause: the engine suspends no attempt that has not started or may commit. Nor
-    /// is the repeated end of a job, for which its output's storage must fail; simulations have real directories.
+    /// Not listed is what correct peers never cause: the engine suspends no attempt that has not started or may commit, and gives
+    /// no order to an attempt that carries out another one; a worker repeats no report that its coordinator has. Nor is the
+    /// repeated end of a job listed, for which its output's storage must fail; simulations have real directories.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Situation {
         SuspendedAtGate = "an attempt was suspended at its gate",
@@ -25,7 +26,6 @@ listed! {
         StopGivenUp = "a process never stopped, and its suspend was undone",
         DescendantRan = "a descendant did not stop, and the suspend was undone",
         ContinuedByOthers = "a suspended process was continued by others",
-        OrderWaited = "an order waited for an earlier one to be carried out",
         InputsDeferred = "inputs were announced to a stopped reduce",
         CheckpointedRunning = "a running attempt was told to save its work",
         CheckpointedSuspended = "a suspended attempt was told to save its work",
@@ -43,7 +43,6 @@ listed! {
         HangEnded = "a hanging process was ended",
         ReportHeld = "a report waited for the check of an output directory",
         HeldReportsDropped = "held reports were dropped because their worker reconnected",
-        ReportRepeated = "a report arrived twice",
         ReportStale = "a report named an attempt that its worker does not have",
         OrdersRepeated = "orders were sent again after a reconnect",
         WorkerReconnected = "a worker reconnected",

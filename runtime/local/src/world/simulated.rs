@@ -39,6 +39,8 @@ struct State {
     power: Power,
     numbers: SplitMix,
     latency: RangeInclusive<Duration>,
+    /// Until this time blocking work takes this long instead.
+    slow: Option<(Instant, RangeInclusive<Duration>)>,
     /// The disk whose calls make the tasks wait.
     disk: Option<SimDisk>,
     /// Every task that has not ended, and some that have.
@@ -72,6 +74,7 @@ impl Node {
             power: Power::On,
             numbers,
             latency: LATENCY,
+            slow: None,
             disk: None,
             tasks: Vec::new(),
             tasks_max: HANDLES_KEPT,
@@ -133,6 +136,11 @@ impl Node {
     /// Sets the bounds of the time that blocking work takes from now on.
     pub fn set_latency(&self, latency: RangeInclusive<Duration>) {
         lock(&self.state).latency = latency;
+    }
+
+    /// Sets other bounds of that time for work that begins before `until`.
+    pub fn slow_down(&self, latency: RangeInclusive<Duration>, until: Instant) {
+        lock(&self.state).slow = Some((until, latency));
     }
 
     /// Makes each task wait as long as its calls to this disk take.
@@ -221,7 +229,10 @@ impl Node {
 
     fn draw_latency(&self) -> Duration {
         let mut state = lock(&self.state);
-        let latency = state.latency.clone();
+        let latency = match &state.slow {
+            Some((until, latency)) if now() < *until => latency.clone(),
+            _ => state.latency.clone(),
+        };
         state.numbers.duration(&latency)
     }
 

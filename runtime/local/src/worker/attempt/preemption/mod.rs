@@ -181,9 +181,6 @@ impl Preemption {
         match input {
             Input::Granted => self.granted = true,
             Input::Ordered(order) if self.is_busy() => {
-                if self.stage != Stage::Starting {
-                    reached(Situation::OrderWaited);
-                }
                 self.waiting.push_back(order);
             }
             Input::Ordered(order) => {
