@@ -274,11 +274,19 @@ async fn left_without_watcher() -> (Script, Vec<i32>) {
         children.iter().all(|child| states_of(*child) == "T"),
         "the worker lives"
     );
-    let watcher = Pid::from_raw(watcher_of(scene.daemon.id()).unwrap()).unwrap();
-    kill_process(watcher, Signal::STOP).unwrap();
+    let daemon = scene.daemon.id();
+    let watcher = Pid::from_raw(watcher_of(daemon).unwrap()).unwrap();
+    // A stopped worker starts no other watcher. (The kernel would continue a stopped watcher at the end of its worker.)
+    scene.daemon.signal(Signal::STOP);
+    let is_stopped = || {
+        states_of(daemon.cast_signed())
+            .chars()
+            .all(|state| state == 'T')
+    };
+    until("the stop of the worker", is_stopped).await;
+    kill_process(watcher, Signal::KILL).unwrap();
     scene.daemon.signal(Signal::KILL);
     scene.daemon.end().await;
-    kill_process(watcher, Signal::KILL).unwrap();
     scene.moment.process.assert_gone().await;
     (scene.script, children)
 }
