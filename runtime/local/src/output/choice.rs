@@ -61,10 +61,9 @@ pub(crate) fn resume_output(
 mod tests {
     use std::fs::{self, File};
 
-    use rustix::fs::{FlockOperation, flock};
-
     use super::super::layout::TEMPORARY;
     use super::*;
+    use crate::locked_file::try_lock;
 
     #[test]
     fn check_reports_the_claim_error_without_changes() {
@@ -76,8 +75,8 @@ mod tests {
         check_output(&output, false).expect("it is empty");
         fs::create_dir(output.join(TEMPORARY)).expect("made");
         check_output(&output, false).expect("no other run writes to it");
-        let lock = File::open(output.join(TEMPORARY)).expect("a directory");
-        flock(&lock, FlockOperation::LockExclusive).expect("locked");
+        let temporary = File::open(output.join(TEMPORARY)).expect("a directory");
+        let lock = try_lock(temporary).expect("a file system with locks");
         for overwrite in [false, true] {
             let refused = check_output(&output, overwrite).expect_err("another run writes to it");
             assert!(matches!(refused, JobError::OutputInUse { .. }), "{refused}");
