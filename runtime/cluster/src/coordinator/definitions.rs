@@ -76,7 +76,8 @@ impl Definitions {
             kept
         });
         if kept.is_none() {
-            self.disk.make_directories(&self.folder, DIRECTORY_MODE)?;
+            let made = self.disk.make_directory(&self.folder, DIRECTORY_MODE);
+            made.unless_there()?;
             *kept = Some(StoredDefinitions::list(&*self.disk, &self.folder)?);
         }
         let path = file(&self.folder, accepted.job);

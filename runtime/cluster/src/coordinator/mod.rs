@@ -210,6 +210,7 @@ impl ClusterCoordinator {
         }
         #[cfg(feature = "simulated")]
         self.check_replay();
+        self.samples.end().await;
         self.compact_at_the_end().await
     }
 

@@ -73,6 +73,14 @@ impl Samples {
         }
         Some(news)
     }
+
+    /// Waits until the last sample is written: the directory may be removed when the coordinator has ended.
+    pub(super) async fn end(&mut self) {
+        if let Some(writing) = self.writing.take() {
+            // A panic has been printed.
+            let _ = writing.await;
+        }
+    }
 }
 
 impl ClusterCoordinator {

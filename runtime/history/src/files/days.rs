@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use napreduce_protocol::{ClusterSample, ClusterWindow};
+use napreduce_protocol::{ClusterSample, ClusterWindow, IoResult};
 
 use crate::files::recording::{
     FORMER_RECORDING, HistoryError, RECORDING, RecordedRows, RecordingError, RecordingWriter,
@@ -67,7 +67,9 @@ impl ClusterDays {
 
 impl OpenDay {
     fn begin(folder: &Path, day: u64) -> Result<OpenDay, HistoryError> {
-        fs::create_dir_all(folder).map_err(|error| HistoryError::new(folder, error.into()))?;
+        // Not the directory above: someone may have removed it.
+        let made = fs::create_dir(folder).unless_there();
+        made.map_err(|error| HistoryError::new(folder, error.into()))?;
         let path = folder.join(name_of(day));
         let writer = compact(&path, Ok)?;
         Ok(OpenDay { day, path, writer })
