@@ -167,7 +167,8 @@ impl DeliveryOracle {
     pub fn judge(&mut self, fact: &Fact<'_>) -> Option<String> {
         let now = Instant::now();
         match fact {
-            Fact::ReportMade { worker, number, .. } => {
+            // A worker that is given up goes on until it hears of it.
+            Fact::ReportMade { worker, number, .. } if !self.gone.contains(worker) => {
                 self.reports
                     .entry(*worker)
                     .or_default()

@@ -197,13 +197,16 @@ impl Coordinator {
     }
 
     /// Writes the journal and then releases the effects. `write` gets the entries, and whether they must be
-    /// synced when it returns: a commit follows, which must not outlive them.
+    /// synced when it returns: an output is committed or removed next, which must not outlive them.
     pub fn conclude<E>(
         &mut self,
         write: impl FnOnce(&[Vec<u8>], bool) -> Result<(), E>,
     ) -> Result<(), E> {
         let ended = self.state.take_ended();
-        let commits = ended.iter().filter(|job| self.begin_commit(**job)).count();
+        for job in &ended {
+            self.begin_commit(*job);
+        }
+        let must_sync = !ended.is_empty();
         #[cfg(feature = "simulated")]
         for job in &ended {
             let known = self.state.jobs().get(job);
@@ -220,7 +223,7 @@ impl Coordinator {
         if let Err(broken) = self.state.engine().check() {
             tracing::error!(target: "oracle", "{broken}");
         }
-        self.entries.write(|entries| write(entries, commits > 0))?;
+        self.entries.write(|entries| write(entries, must_sync))?;
         self.state.flush();
         self.entries.release_answers();
         for notice in self.state.take_notices() {

@@ -158,18 +158,15 @@ fn give_up(job: &LiveJob, why: &str, killed: Option<String>) -> JobEnd {
 
 impl Coordinator {
     /// Journals that the commit of a successful job begins.
-    pub(super) fn begin_commit(&mut self, job: JobId) -> bool {
+    pub(super) fn begin_commit(&mut self, job: JobId) {
         let Some(known) = self.state.jobs().get(&job) else {
-            return false;
+            return;
         };
         if known.commit_begun {
             reached(Situation::RecoveredCommitting);
-        }
-        let wanted = known.outcome == Some(JobOutcome::Succeeded) && !known.commit_begun;
-        if wanted {
+        } else if known.outcome == Some(JobOutcome::Succeeded) {
             self.keep(Extra::CommitBegun { job });
         }
-        wanted
     }
 
     /// Commits or discards the output outside the loop; no process of the job exists any more.

@@ -47,7 +47,7 @@ fn more_seeds_keep_all_promises() {
 #[test]
 fn seeds_that_showed_defects_pass() {
     for seed in [
-        311, 741, 770, 1349, 2211, 3185, 3381, 3456, 4502, 5526, 5982,
+        311, 741, 770, 1349, 2211, 3185, 3381, 3456, 4502, 4774, 5526, 5868, 5982, 6778,
     ] {
         nap_world(&["--quiet", "--seed", &seed.to_string()]);
     }

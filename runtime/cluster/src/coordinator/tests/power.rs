@@ -1,10 +1,12 @@
 //! A coordinator whose machine loses power at every call to the disk of its cluster directory.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use napreduce_engine::JobId;
 use napreduce_local::world::disk::{CallFault, Disk, SimDisk};
-use napreduce_protocol::Answer;
+use napreduce_protocol::requests::KillJob;
+use napreduce_protocol::{Answer, JobEnd};
 use tokio::time::timeout;
 
 use super::{DEADLINE, LoopRequest, Reply, Running, Scene};
@@ -89,4 +91,31 @@ async fn accepted_job_survives_power_loss_at_every_call() {
             coordinator.kill().await;
         }
     }
+}
+
+/// The removal of its output must not outlive the kill: the job would continue without its directory.
+#[tokio::test]
+async fn killed_job_stays_killed_after_power_loss() {
+    let (mut scene, disk) = scene_on_simulated_disk(0);
+    scene.configuration.directory.create().expect("created");
+    scene.configuration.fsync = FsyncPolicy::Interval(Duration::from_secs(3_600));
+    let coordinator = scene.start();
+    let job = coordinator.submit(scene.submission(1, 1, 0)).await;
+    // The end of a coordinator syncs its journal.
+    coordinator.stop().await;
+    let coordinator = scene.start();
+    let reason = "the test wants it".to_owned();
+    let kill = coordinator.asked(KillJob { job, reason });
+    kill.await.expect("a live job");
+    assert!(matches!(
+        coordinator.end_of(job).await,
+        JobEnd::Killed { .. }
+    ));
+    coordinator.kill().await;
+    disk.lose_power();
+    scene.configuration.directory.create().expect("created");
+    let coordinator = scene.start();
+    let end = coordinator.end_of(job).await;
+    assert!(matches!(end, JobEnd::Killed { .. }), "{end:?}");
+    coordinator.stop().await;
 }
