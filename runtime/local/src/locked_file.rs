@@ -81,7 +81,7 @@ mod tests {
         let file = open();
         let as_child = file.try_clone().expect("a shared open file");
         let Locking::Held(held) = try_lock(file).expect("locked") else {
-            panic!("nobody else holds the lock");
+            panic!("the lock is busy");
         };
         assert!(matches!(try_lock(open()), Ok(Locking::Busy)));
         drop(held);

@@ -167,7 +167,7 @@ impl DeliveryOracle {
     pub fn judge(&mut self, fact: &Fact<'_>) -> Option<String> {
         let now = Instant::now();
         match fact {
-            // A worker that is given up goes on until it hears of it.
+            // The coordinator may have given up this worker, which does not know it yet.
             Fact::ReportMade { worker, number, .. } if !self.gone.contains(worker) => {
                 self.reports
                     .entry(*worker)
