@@ -1,7 +1,6 @@
-//! Compares the texts that users read (help and errors) with snapshots. A changed text is a changed file in
+//! Compares the texts that users read (help and messages) with snapshots. A changed text is a changed file in
 //! `snapshots`; `INSTA_UPDATE=always cargo test -p napreduce-tests --test messages` accepts it.
 
-mod errors;
 mod help;
 mod mistakes;
 

@@ -139,6 +139,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("tests", &["napreduce"]),
+    ("tests/structure", &[]),
     ("tests/dependencies", &[]),
 ];
 

@@ -81,7 +81,10 @@ impl fmt::Display for Violation {
 
 /// Returns the root folder of the repository.
 pub fn top() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap()
 }
 
 /// Returns all tracked files; in a source archive without git, all files except build output.

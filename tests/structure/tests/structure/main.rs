@@ -1,5 +1,6 @@
 //! The structure rules of the repository, enforced on every tracked file. Each rule is a function from files
-//! to violations in its own module, tested there on bad samples. One run lists all violations.
+//! to violations in its own module, tested there on bad samples. One run lists all violations. `errors` compares the
+//! error texts in the sources with snapshots.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,6 +8,7 @@ mod builds;
 mod calls;
 mod circles;
 mod docs;
+mod errors;
 mod excerpts;
 mod features;
 mod files;

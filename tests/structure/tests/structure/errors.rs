@@ -1,19 +1,14 @@
 //! The error texts in the sources of `runtime` and `framework`, one per line, with a snapshot for each crate.
-//! They are read from the sources, since most errors are hard to provoke and many types are private.
-//! `mistakes` shows complete messages.
+//! They are read from the sources, since most errors are hard to provoke and many types are private. The test of
+//! messages, `tests/tests/messages`, shows complete ones. `INSTA_UPDATE=always cargo test -p napreduce-structure`
+//! accepts changed texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use insta::Settings;
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-use super::assert_snapshot;
-#[path = "../structure/files.rs"]
-#[allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "the structure rules use the rest"
-)]
-mod files;
+use super::files;
 
 /// Macros, functions, methods, variants and attributes whose arguments are error texts.
 const TAKE_ERRORS: [&str; 18] = [
@@ -102,6 +97,14 @@ fn is_display_of_error(words: &[String]) -> bool {
         .iter()
         .any(|end| name.ends_with(end));
     is_error && words.iter().any(|word| word == "Display") && words.iter().any(|word| word == "for")
+}
+
+/// Compares a text with the snapshot of this name.
+fn assert_snapshot(name: &str, text: &str) {
+    let mut settings = Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
 #[test]
