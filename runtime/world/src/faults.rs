@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_local::world::SimNet;
-use napreduce_local::world::disk::{CallFault, FaultRates, SimDisk};
+use napreduce_local::world::disk::{CallFault, FaultRates, SimDisk, UnsyncedFiles};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -28,6 +28,7 @@ pub struct Faults {
     /// The coordinator's disk, and what happens to its calls without faults.
     pub disk: SimDisk,
     pub usual: FaultRates,
+    pub outputs: UnsyncedFiles,
     pub net: Arc<SimNet>,
     pub log: Log,
 }
@@ -55,6 +56,7 @@ impl Faults {
         self.net.heal();
         heal(&self.disk, &self.usual);
         self.disk.forget_faults();
+        self.outputs.forget_end();
         self.log.event("run", "the faults have stopped");
         self.targets
     }

@@ -14,7 +14,7 @@ use napreduce_engine::{PreemptionSettings, Slots, SpeculationSettings};
 use napreduce_history::open_history;
 use napreduce_local::process::{Interrupts, Processes};
 use napreduce_local::worker::IsolationMode;
-use napreduce_local::world::disk::SimDisk;
+use napreduce_local::world::disk::{SimDisk, UnsyncedFiles};
 use napreduce_local::world::{Node, SimNet, World};
 use napreduce_schedulers::SchedulerConfiguration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -65,6 +65,8 @@ pub struct Host {
     pub directory: PathBuf,
     /// The disk of the coordinator's host, which contains the cluster directory.
     pub disk: SimDisk,
+    /// The output directories, which lie on the coordinator's host.
+    pub outputs: UnsyncedFiles,
     pub net: Arc<SimNet>,
     pub chance: Chance,
     pub facts: Facts,
@@ -126,6 +128,7 @@ impl Host {
             } => {
                 node.use_disk(self.disk.clone());
                 self.end_with_last_call(&node);
+                self.outputs.restart_process();
                 let mut configuration = self.coordinator_configuration(scheduler);
                 configuration.preemption = preemption;
                 configuration.queues = queues;
@@ -133,7 +136,10 @@ impl Host {
                 configuration.heartbeat = heartbeat;
                 configuration.journal_bytes_max = journal_bytes_max;
                 configuration.speculation = speculation;
-                configuration.world = world;
+                configuration.world = World {
+                    outputs: Some(self.outputs.clone()),
+                    ..world
+                };
                 (start_coordinator(configuration, interrupts), None)
             }
             Daemon::Worker { slots, faults } => {
@@ -164,13 +170,18 @@ impl Host {
 
     /// Makes the host lose its power in the call to its disk that is drawn to be the last one.
     fn end_with_last_call(&self, node: &Node) {
+        self.disk.at_last_call(self.power_cut(node));
+        self.outputs.at_last_call(self.power_cut(node));
+    }
+
+    fn power_cut(&self, node: &Node) -> impl FnOnce() + Send + 'static {
         let node = node.clone();
         let net = Arc::clone(&self.net);
         let address = self.address;
-        self.disk.at_last_call(move || {
+        move || {
             node.crash();
             net.cut_power(address);
-        });
+        }
     }
 
     fn coordinator_configuration(
@@ -291,6 +302,7 @@ impl Host {
                     self.facts.note_forgotten();
                 }
                 self.disk.lose_power();
+                self.outputs.lose_power();
             }
             Daemon::Worker { .. } => self.facts.note_crash(),
         }

@@ -62,6 +62,10 @@ const REACTION_MILLIS_MAX: [u64; 4] = [1, 10, 50, 500];
 const COMMAND_PAUSES_MILLIS_MAX: [u64; 3] = [20, 200, 2_000];
 /// The number of runs among 1000 in which storage is slow just when it is needed.
 const SLOW_STORAGE_PERMILLE: u32 = 400;
+/// The number of runs among 1000 in which the coordinator's host loses its power while it changes an output directory.
+const OUTPUT_POWER_LOSS_PERMILLE: u32 = 250;
+/// The most calls to output directories until then. A claim needs some twenty, a commit twenty and four for each part.
+const OUTPUT_CALLS_MAX: u64 = 60;
 /// The longest times that a look at slow storage takes.
 const SLOW_MILLIS_MAX: [u64; 3] = [500, 3_000, 10_000];
 /// The name of the coordinator's host.
@@ -248,6 +252,8 @@ pub enum Reaction {
     Coordinator(HostFault),
     /// The coordinator's host loses its power in the call to its disk after so many others.
     PowerLoss { calls: u64 },
+    /// It does so in the call to an output directory after so many others.
+    OutputPowerLoss { calls: u64 },
     /// Something happens to the worker's host.
     Worker(HostFault),
     /// The worker's daemon gets SIGTERM, and the coordinator hears nothing of it for this time.
@@ -417,6 +423,7 @@ impl Plan {
         plan.draw_faults(disturbance);
         plan.draw_reactions(disturbance);
         plan.draw_slow_storage(disturbance);
+        plan.draw_output_power_losses(disturbance);
         plan
     }
 
@@ -587,6 +594,22 @@ impl Plan {
             let after = chance.millis(3, slowest_max / 8);
             self.react(moment, count, Duration::ZERO, Reaction::Coordinator(slow));
             self.react(moment, count, after, meanwhile);
+        }
+    }
+
+    /// Draws power losses of the coordinator's host in the middle of a claim of an output directory, a commit or a removal.
+    fn draw_output_power_losses(&mut self, disturbance: Disturbance) {
+        let mut chance = Chance::new(self.seed, "output power losses");
+        if !disturbance.hits_coordinator() || !chance.happens(OUTPUT_POWER_LOSS_PERMILLE) {
+            return;
+        }
+        for _ in 0..chance.count(1, 4) {
+            let moments = [Moment::Submission, Moment::Ending, Moment::Ending];
+            let moment = *chance.pick(&moments).unwrap_or(&Moment::Ending);
+            let count = chance.count(1, 3);
+            let calls = chance.between(0, OUTPUT_CALLS_MAX);
+            let reaction = Reaction::OutputPowerLoss { calls };
+            self.react(moment, count, Duration::ZERO, reaction);
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_engine::{AttemptId, FaultPlace, JobId, Order, Report, WorkerId};
-use napreduce_local::world::disk::{CallFault, SimDisk};
+use napreduce_local::world::disk::{CallFault, SimDisk, UnsyncedFiles};
 use napreduce_local::world::{Fact, LinkSettings, NetFault, SimNet};
 use napreduce_protocol::{ToWorker, WorkerReport};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -117,6 +117,7 @@ pub struct Reactions {
     /// The names of the workers that have joined.
     pub names: Box<dyn Fn(WorkerId) -> Option<String>>,
     pub disk: SimDisk,
+    pub outputs: UnsyncedFiles,
     pub net: Arc<SimNet>,
     pub log: Log,
 }
@@ -190,6 +191,7 @@ impl Reactions {
                 let call = self.disk.calls() + calls;
                 self.disk.fail_call(call, CallFault::LastCall);
             }
+            Reaction::OutputPowerLoss { calls } => self.outputs.end_after(calls),
             Reaction::LeaveUnheard(lasting) => {
                 if let Subject::Attempt(_, worker) = subject
                     && let Some(name) = (self.names)(worker)

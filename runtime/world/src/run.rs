@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_cluster::{ClusterDirectory, ClusterPlace};
-use napreduce_local::world::disk::{Disk, FaultRates, SimDisk};
+use napreduce_local::world::disk::{Disk, FaultRates, SimDisk, UnsyncedFiles};
 use napreduce_local::world::{LinkSettings, Node, Observer, Observing, SimNet, Situation, World};
 use tempfile::TempDir;
 use thiserror::Error;
@@ -196,6 +196,8 @@ struct Simulation<'a> {
     net: Arc<SimNet>,
     /// The disk of the coordinator's host.
     disk: SimDisk,
+    /// The output directories, which lie on the same host.
+    outputs: UnsyncedFiles,
     facts: Facts,
     log: Log,
 }
@@ -215,11 +217,13 @@ impl<'a> Simulation<'a> {
         for above in directory.ancestors() {
             disk.sync_directory(above)?;
         }
+        let outputs = UnsyncedFiles::new(plan.seed, directory.join("kept"));
         Ok(Simulation {
             plan,
             directory,
             net: Arc::new(net),
             disk,
+            outputs,
             facts,
             log: log.clone(),
         })
@@ -331,6 +335,7 @@ impl<'a> Simulation<'a> {
             commands,
             names: Box::new(move |worker| known.name_of(worker)),
             disk: self.disk.clone(),
+            outputs: self.outputs.clone(),
             net: Arc::clone(&self.net),
             log: self.log.clone(),
         };
@@ -341,6 +346,7 @@ impl<'a> Simulation<'a> {
             until: self.plan.until,
             targets,
             disk: self.disk.clone(),
+            outputs: self.outputs.clone(),
             usual,
             net: Arc::clone(&self.net),
             log: self.log.clone(),
@@ -377,6 +383,7 @@ impl<'a> Simulation<'a> {
             speed: self.plan.speed,
             directory: self.directory.join("cluster"),
             disk: self.disk.clone(),
+            outputs: self.outputs.clone(),
             net: Arc::clone(&self.net),
             chance: Chance::new(self.plan.seed, name),
             facts: self.facts.clone(),

@@ -217,9 +217,9 @@ impl OutputClaim for DirectoryClaim {
             Some(self.record.token),
             self.record.submission,
         )?;
-        let removed = remove_retired(&self.storage, self.record.submission);
+        remove_retired(&self.storage, self.record.submission)?;
         remove_made(&self.storage.disk(), self.storage.path(), self.mark.made);
-        removed
+        Ok(())
     }
 
     fn clean_up(self: Box<Self>) -> Result<(), Trouble> {

@@ -16,7 +16,8 @@ const FILES_MIN: usize = 2;
 /// Maximum retries after `DirectoryNotEmpty`; more mean that a process keeps writing to the directory.
 const TRIES_MAX: usize = 100;
 
-/// Removes the retired `_temporary` of a submission with its contents; succeeds if there is none.
+/// Removes the retired `_temporary` of a submission with its contents; succeeds if there is none. The removal survives a
+/// power loss: afterwards nobody looks for the directory again.
 ///
 /// Attempts of a lost worker may still be running and may create files under the old path during the removal.
 /// They fail once the directory is removed.
@@ -35,7 +36,8 @@ pub(super) fn remove_retired(storage: &Storage, submission: u128) -> Result<(), 
             }
         });
     }
-    Ok(remove_tree(storage, &retired)?)
+    remove_tree(storage, &retired)?;
+    Ok(storage.sync_directory(Path::new(""))?)
 }
 
 /// Returns how many of `count` items each thread processes, at least `at_least`.

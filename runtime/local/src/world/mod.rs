@@ -49,6 +49,9 @@ pub struct World {
     pub process: Process,
     /// Connections to other processes.
     pub net: Arc<dyn Net>,
+    /// The files of output directories, if they may lose what was not synced.
+    #[cfg(feature = "simulated")]
+    pub outputs: Option<disk::UnsyncedFiles>,
 }
 
 impl World {
@@ -60,6 +63,8 @@ impl World {
             tasks: Tasks::tokio(),
             process: Process::system(),
             net: Arc::new(Tcp),
+            #[cfg(feature = "simulated")]
+            outputs: None,
         }
     }
 }
@@ -74,6 +79,7 @@ impl Node {
             tasks: Tasks::of_node(self.clone()),
             process: Process::of_node(self.clone()),
             net: Arc::new(sim_net::Unconnected),
+            outputs: None,
         }
     }
 }

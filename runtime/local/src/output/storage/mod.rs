@@ -25,6 +25,8 @@ use rustix::fs::{
 
 use crate::locked_file::{Locking, try_lock_where_supported};
 use crate::world::World;
+#[cfg(feature = "simulated")]
+use crate::world::disk::FileCall;
 
 /// The file systems of this machine; in tests, with injected faults.
 #[derive(Debug, Clone)]
@@ -57,6 +59,33 @@ pub(super) enum Call<'a> {
     RemoveTree(&'a Path),
     Touch,
     Lock,
+}
+
+#[cfg(feature = "simulated")]
+impl Call<'_> {
+    /// Returns the call with the whole paths of what is beneath an output directory.
+    fn beneath(self, root: &Path) -> FileCall {
+        let at = |path: &Path| {
+            let whole = root.join(path);
+            whole.components().collect::<PathBuf>()
+        };
+        match self {
+            // An output directory that is removed stays removed.
+            Call::Look | Call::Touch | Call::Lock | Call::RemoveRoot(_) => FileCall::Look,
+            Call::MakeRoot(path) | Call::MakeDirectory(path) => FileCall::MakeDirectory(at(path)),
+            Call::Create(path) => FileCall::Create(at(path)),
+            Call::Write(path, _) => FileCall::Write(at(path)),
+            Call::SyncFile(path) => FileCall::SyncFile(at(path)),
+            Call::SyncDirectory(path) | Call::SyncRoot(path) => FileCall::SyncDirectory(at(path)),
+            Call::Rename(from, to) => FileCall::Rename {
+                from: at(from),
+                to: at(to),
+            },
+            Call::RemoveFile(path) => FileCall::RemoveFile(at(path)),
+            Call::RemoveDirectory(path) => FileCall::RemoveDirectory(at(path)),
+            Call::RemoveTree(path) => FileCall::RemoveTree(at(path)),
+        }
+    }
 }
 
 /// The directory entry under a name.
@@ -114,27 +143,46 @@ impl Disk {
         not(any(test, feature = "testing")),
         expect(clippy::unused_self, reason = "tests have a script there")
     )]
-    fn call<T>(&self, call: Call<'_>, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    fn call<T>(
+        &self,
+        root: &Path,
+        call: Call<'_>,
+        real: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
         #[cfg(any(test, feature = "testing"))]
         if let Some(script) = &self.script {
             return script.run(call, real);
         }
-        let _ = call;
+        #[cfg(feature = "simulated")]
+        if let Some(outputs) = &self.world.outputs {
+            return outputs.carry_out(call.beneath(root), real);
+        }
+        let _ = (root, call);
         real()
     }
 
+    /// Makes a call on a directory that is not open.
+    fn root_call<T>(&self, call: Call<'_>, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        self.call(Path::new(""), call, real)
+    }
+
     /// Syncs; if a script is set, only records the call.
-    fn sync(&self, call: Call<'_>, real: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    fn sync(
+        &self,
+        root: &Path,
+        call: Call<'_>,
+        real: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
         #[cfg(any(test, feature = "testing"))]
         if self.script.is_some() {
-            return self.call(call, || Ok(()));
+            return self.call(root, call, || Ok(()));
         }
-        self.call(call, real)
+        self.call(root, call, real)
     }
 
     /// Returns whether the directory exists; fails if the path is not a directory.
     pub(super) fn has_root(&self, path: &Path) -> io::Result<bool> {
-        match look_twice(|| self.call(Call::Look, || fs::metadata(path)))? {
+        match look_twice(|| self.root_call(Call::Look, || fs::metadata(path)))? {
             Some(found) if !found.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
             found => Ok(found.is_some()),
         }
@@ -142,11 +190,11 @@ impl Disk {
 
     /// Creates an output directory or a parent of one.
     pub(super) fn make_root(&self, path: &Path) -> io::Result<()> {
-        self.call(Call::MakeRoot(path), || fs::create_dir(path))
+        self.root_call(Call::MakeRoot(path), || fs::create_dir(path))
     }
 
     pub(super) fn remove_root(&self, path: &Path) -> io::Result<()> {
-        self.call(Call::RemoveRoot(path), || fs::remove_dir(path))
+        self.root_call(Call::RemoveRoot(path), || fs::remove_dir(path))
     }
 
     /// Syncs a directory above an output directory.
@@ -156,14 +204,16 @@ impl Disk {
         } else {
             path
         };
-        self.sync(Call::SyncRoot(path), || File::open(path)?.sync_all())
+        self.sync(Path::new(""), Call::SyncRoot(path), || {
+            File::open(path)?.sync_all()
+        })
     }
 
     /// Opens an output directory. Its path may contain symbolic links; paths beneath it may not. Syncs take
     /// effect only if it is `durable`.
     pub(super) fn open(&self, path: &Path, durable: bool) -> Result<Storage, StorageError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = self.call(Call::Look, || Ok(open(path, flags, Mode::empty())?));
+        let opened = self.root_call(Call::Look, || Ok(open(path, flags, Mode::empty())?));
         let failed = |error| StorageError::new("open", path.display().to_string(), error);
         let root = opened.map_err(failed)?;
         Ok(Storage {
@@ -219,6 +269,11 @@ impl Storage {
         )
     }
 
+    /// Makes one call.
+    fn on_disk<T>(&self, call: Call<'_>, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        self.disk.call(&self.path, call, real)
+    }
+
     /// Makes one call; an error has the operation and the path.
     fn call<T>(
         &self,
@@ -227,8 +282,7 @@ impl Storage {
         call: Call<'_>,
         real: impl FnOnce() -> io::Result<T>,
     ) -> Result<T, StorageError> {
-        self.disk
-            .call(call, real)
+        self.on_disk(call, real)
             .map_err(|error| self.failure(verb, path, error))
     }
 
@@ -250,9 +304,7 @@ impl Storage {
 
     /// Returns whether the directory was removed. An unmounted directory is not removed: it is still linked.
     pub(super) fn is_removed(&self) -> bool {
-        let links = self
-            .disk
-            .call(Call::Look, || Ok(rustix::fs::fstat(&self.root)?.st_nlink));
+        let links = self.on_disk(Call::Look, || Ok(rustix::fs::fstat(&self.root)?.st_nlink));
         links.is_ok_and(|links| links == 0)
     }
 
@@ -286,7 +338,7 @@ impl Storage {
                 modified: stat.st_mtime,
             })
         };
-        let found = look_twice(|| self.disk.call(Call::Look, look));
+        let found = look_twice(|| self.on_disk(Call::Look, look));
         found.map_err(|error| self.failure("find", path, error))
     }
 
@@ -303,7 +355,7 @@ impl Storage {
             File::from(file).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        let text = look_twice(|| self.disk.call(Call::Look, read));
+        let text = look_twice(|| self.on_disk(Call::Look, read));
         text.map_err(|error| self.failure("read", path, error))
     }
 
@@ -352,7 +404,7 @@ impl Storage {
         to: &Path,
         known: Found,
     ) -> Result<(), StorageError> {
-        let renamed = self.disk.call(Call::Rename(from, to), || {
+        let renamed = self.on_disk(Call::Rename(from, to), || {
             let source = self.parent(from)?;
             let target = self.parent(to)?;
             Ok(renameat(
@@ -380,7 +432,7 @@ impl Storage {
 
     /// Removes a file. Succeeds if there is none; a directory stays.
     pub(super) fn remove_file(&self, path: &Path) -> Result<(), StorageError> {
-        let removed = self.disk.call(Call::RemoveFile(path), || {
+        let removed = self.on_disk(Call::RemoveFile(path), || {
             self.within(path, |parent, name| {
                 unlinkat(parent, name, AtFlags::empty())
             })
@@ -410,7 +462,7 @@ impl Storage {
     /// Removes an entry of the output directory recursively. Succeeds if there is none. Links are not
     /// followed.
     pub(super) fn remove_tree(&self, name: &Path) -> Result<(), StorageError> {
-        let removed = self.disk.call(Call::RemoveTree(name), || {
+        let removed = self.on_disk(Call::RemoveTree(name), || {
             fs::remove_dir_all(self.path.join(name))
         });
         removed
@@ -436,7 +488,7 @@ impl Storage {
             return Ok(());
         }
         self.disk
-            .sync(call, real)
+            .sync(&self.path, call, real)
             .map_err(|error| self.failure("sync", path, error))
     }
 

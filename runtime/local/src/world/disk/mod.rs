@@ -9,6 +9,8 @@ mod real;
 mod simulated;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "simulated")]
+mod unsynced;
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -20,6 +22,8 @@ use napreduce_protocol::read_bounded;
 pub use real::RealDisk;
 #[cfg(feature = "simulated")]
 pub use simulated::{CallFault, FaultRates, SimDisk, Survivors};
+#[cfg(feature = "simulated")]
+pub use unsynced::{FileCall, UnsyncedFiles};
 
 /// How [`Disk::open`] opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
