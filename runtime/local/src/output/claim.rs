@@ -326,7 +326,9 @@ fn claim_within(
     let holding = Holding::new(&world.process, token);
     let lock = put_in_place(&storage, &paths, &record).inspect_err(|_| {
         // Report the original error, not this one.
-        let _ = storage.remove_tree(&staged(request.submission));
+        let _ = storage
+            .remove_tree(&staged(request.submission))
+            .and_then(|()| storage.sync_directory(Path::new("")));
         if let Ok(Whose::Own(_)) = whose(&storage, &paths, token) {
             let _ = set_aside(&storage, Some(token), request.submission)
                 .and_then(|()| remove_retired(&storage, request.submission));
