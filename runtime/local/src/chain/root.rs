@@ -17,6 +17,8 @@ const MARKER: &str = ".napreduce-intermediate";
 const MARKER_VERSION: u32 = 1;
 const MARKER_BYTES_MAX: u64 = 4096;
 const INFIX: &str = ".intermediate-";
+/// Follows the name of a root that is being removed.
+const REMOVING: &str = ".removing";
 
 /// The party that removes a root.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,38 +99,72 @@ pub(super) fn make(root: &Path, token: u128, owner: Owner) -> io::Result<LockedF
 
 /// Removes a root recursively if it has the marker of the chain; follows no links. Can be repeated after a
 /// failure. Blocking.
+///
+/// Renames the root first: a program that was disconnected and comes back finds all of its data or none.
 pub fn remove(root: &Path, token: u128) -> io::Result<Removal> {
-    match fs::symlink_metadata(root).if_there()? {
-        None => return Ok(Removal::Gone),
-        Some(found) if !found.is_dir() => return Ok(Removal::NotOurs),
-        Some(_) => {}
-    }
-    let is_marked = match read_marker(root)? {
-        Some(marker) => marker.token == hexadecimal(token),
-        None => false,
-    };
-    // A root whose creation or removal was interrupted contains no data.
-    if !is_marked && !entries_besides_marker(root)?.is_empty() {
+    let removing = removing_path(root);
+    // An earlier removal may have been interrupted after the renaming.
+    if !is_ours(&removing, token)? {
         return Ok(Removal::NotOurs);
     }
-    for path in entries_besides_marker(root)? {
+    remove_renamed(&removing)?;
+    if !is_ours(root, token)? {
+        return Ok(Removal::NotOurs);
+    }
+    if fs::rename(root, &removing).if_there()?.is_some() {
+        // Otherwise a power loss could bring the root back without some of its files.
+        File::open(parent_of(root))?.sync_all()?;
+    }
+    remove_renamed(&removing)?;
+    Ok(Removal::Gone)
+}
+
+fn removing_path(root: &Path) -> PathBuf {
+    let mut name = root.file_name().unwrap_or_default().to_owned();
+    name.push(REMOVING);
+    root.with_file_name(name)
+}
+
+/// Returns whether nothing is at a path, or a directory with the marker of the chain. An empty one is ours, too:
+/// its creation or removal was interrupted.
+fn is_ours(path: &Path, token: u128) -> io::Result<bool> {
+    let Some(found) = fs::symlink_metadata(path).if_there()? else {
+        return Ok(true);
+    };
+    if !found.is_dir() {
+        return Ok(false);
+    }
+    if let Some(marker) = read_marker(path)? {
+        return Ok(marker.token == hexadecimal(token));
+    }
+    Ok(entries_besides_marker(path)?.is_empty())
+}
+
+/// Removes a renamed root, the marker last: what an interrupted removal leaves has the marker.
+fn remove_renamed(removing: &Path) -> io::Result<()> {
+    let Some(paths) = entries_besides_marker(removing).if_there()? else {
+        return Ok(());
+    };
+    for path in paths {
         let removed = match fs::symlink_metadata(&path) {
             Ok(found) if found.is_dir() => fs::remove_dir_all(&path),
             Ok(_) => fs::remove_file(&path),
             Err(error) => Err(error),
         };
-        removed.if_there()?;
+        removed.if_there().map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        })?;
     }
-    // The marker goes last, so that files added meanwhile are removed by the next try.
-    if let Some(path) = entries_besides_marker(root)?.first() {
-        return Err(io::Error::other(format!(
-            "{} was added meanwhile",
-            path.display()
-        )));
-    }
-    fs::remove_file(root.join(MARKER)).if_there()?;
-    fs::remove_dir(root).if_there()?;
-    Ok(Removal::Gone)
+    fs::remove_file(removing.join(MARKER)).if_there()?;
+    fs::remove_dir(removing).if_there()?;
+    Ok(())
+}
+
+/// Returns the directory that contains a path, which may be relative.
+fn parent_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// Returns all entries except the marker.
@@ -159,51 +195,48 @@ fn read_marker(root: &Path) -> io::Result<Option<Marker>> {
 /// not be removed.
 pub(super) fn remove_abandoned(output: &Path) -> Vec<String> {
     let prefix = prefix(output);
-    let parent = output
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
     // A missing parent is empty; an unreadable one is reported by the write that follows.
-    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let entries = fs::read_dir(parent_of(output))
+        .into_iter()
+        .flatten()
+        .flatten();
     let mut lines = Vec::new();
     for entry in entries {
         let Some(token) = token_in_name(&entry.file_name(), &prefix) else {
             continue;
         };
-        let root = entry.path();
-        match remove_if_abandoned(&root, token) {
-            Ok(true) => lines.push(format!(
+        let found = entry.path();
+        let removed = match is_abandoned(&found) {
+            Ok(true) => remove(&root_path(output, token), token),
+            Ok(false) => continue,
+            Err(error) => Err(error),
+        };
+        match removed {
+            Ok(Removal::Gone) => lines.push(format!(
                 "removed {}, left behind by a killed run",
-                root.display()
+                found.display()
             )),
-            Ok(false) => {}
+            Ok(Removal::NotOurs) => {}
             Err(error) => lines.push(format!(
                 "cannot remove {}, left behind by a killed run: {error}; remove it by hand",
-                root.display()
+                found.display()
             )),
         }
     }
     lines
 }
 
-/// Returns the token in the name of a root; `None` for other names.
+/// Returns the token in the name of a root, which may be renamed; `None` for other names.
 fn token_in_name(name: &OsStr, prefix: &OsStr) -> Option<u128> {
-    let digits = name
+    let rest = name
         .as_encoded_bytes()
         .strip_prefix(prefix.as_encoded_bytes())?;
+    let digits = rest.strip_suffix(REMOVING.as_bytes()).unwrap_or(rest);
     if digits.len() != 32 {
         return None;
     }
     let digits = std::str::from_utf8(digits).ok()?;
     u128::from_str_radix(digits, 16).ok()
-}
-
-/// Removes a root whose program has ended; returns whether it is gone.
-fn remove_if_abandoned(root: &Path, token: u128) -> io::Result<bool> {
-    if !is_abandoned(root)? {
-        return Ok(false);
-    }
-    Ok(remove(root, token)? == Removal::Gone)
 }
 
 /// Returns whether the root's program has ended. The root of a cluster is removed by its coordinator.
@@ -280,6 +313,41 @@ mod tests {
         fs::remove_file(root.join("mine")).expect("removed");
         assert_eq!(remove(&root, TOKEN).expect("removed"), Removal::Gone);
         assert!(!root.exists());
+    }
+
+    /// What is left of an interrupted removal, or of one that failed, is not where jobs look for their input.
+    #[test]
+    fn interrupted_removal_leaves_no_part_of_root() {
+        let (_folder, output, root) = place();
+        let removing = removing_path(&root);
+        drop(make(&root, TOKEN, Owner::Program(gone())).expect("made"));
+        fs::create_dir(root.join("counts")).expect("made");
+        fs::write(root.join("counts/part-r-00000"), "").expect("written");
+        fs::rename(&root, &removing).expect("renamed");
+        assert_eq!(remove(&root, TOKEN + 1).expect("looked"), Removal::NotOurs);
+        assert!(removing.exists());
+        // The program came back and made a root again.
+        drop(make(&root, TOKEN, Owner::Cluster).expect("made"));
+        assert_eq!(remove(&root, TOKEN).expect("removed"), Removal::Gone);
+        assert!(!root.exists() && !removing.exists());
+        // The program was killed while it removed its root.
+        drop(make(&root, TOKEN, Owner::Program(gone())).expect("made"));
+        fs::rename(&root, &removing).expect("renamed");
+        let lines = remove_abandoned(&output);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].starts_with("removed "), "{lines:?}");
+        assert!(!removing.exists());
+    }
+
+    #[test]
+    fn foreign_directory_under_name_of_removed_root_is_kept() {
+        let (_folder, _, root) = place();
+        drop(make(&root, TOKEN, Owner::Cluster).expect("made"));
+        let removing = removing_path(&root);
+        fs::create_dir(&removing).expect("made");
+        fs::write(removing.join("mine"), "").expect("written");
+        assert_eq!(remove(&root, TOKEN).expect("looked"), Removal::NotOurs);
+        assert!(root.exists() && removing.join("mine").exists());
     }
 
     #[test]
