@@ -35,6 +35,13 @@ listed! {
     }
 }
 
+impl FaultPlace {
+    /// Returns whether the fault is limited to the host, so that it does not indicate a faulty task.
+    pub fn is_of_host(self) -> bool {
+        matches!(self, FaultPlace::LocalDisk | FaultPlace::LocalLimit)
+    }
+}
+
 /// The disk space that an attempt needed when it failed for lack of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskNeed {
@@ -48,6 +55,7 @@ impl DiskNeed {
     /// Describes the need of a task, and what to do.
     pub(crate) fn in_words(self, kind: TaskKind) -> String {
         const MIB: u64 = 1 << 20;
+        // An estimate that would have fit is omitted: the attempt failed all the same.
         let needed = if self.needed_bytes > self.available_bytes {
             format!(
                 "it needs about {} MiB of the worker's disk",
@@ -74,12 +82,5 @@ impl DiskNeed {
             needed_bytes: self.needed_bytes.max(other.needed_bytes),
             available_bytes: self.available_bytes.max(other.available_bytes),
         }
-    }
-}
-
-impl FaultPlace {
-    /// Returns whether the fault is limited to the host, so that it does not indicate a faulty task.
-    pub fn is_of_host(self) -> bool {
-        matches!(self, FaultPlace::LocalDisk | FaultPlace::LocalLimit)
     }
 }

@@ -9,6 +9,7 @@ use crate::sorted::SortedSet;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Unread {
+    /// A worker, and a host that could not read from it.
     pairs: SortedSet<(WorkerId, String)>,
 }
 
@@ -29,8 +30,9 @@ impl Unread {
 
     /// Returns the hosts that could not read from a worker.
     pub fn readers(&self, holder: WorkerId) -> impl Iterator<Item = &str> {
-        let first = self.pairs.range_from(&(holder, String::new()));
-        first
+        // No host sorts before the empty name.
+        let from_holder = self.pairs.range_from(&(holder, String::new()));
+        from_holder
             .take_while(move |(worker, _)| *worker == holder)
             .map(|(_, reader)| reader.as_str())
     }

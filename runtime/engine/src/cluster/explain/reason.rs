@@ -108,13 +108,13 @@ mod tests {
 
     #[test]
     fn states_do_not_count_as_reasons() {
-        let where_it_is: Vec<_> = ReasonCode::ALL
+        let states: Vec<_> = ReasonCode::ALL
             .iter()
             .filter(|code| !code.is_why())
             .map(|code| code.in_words())
             .collect();
         assert_eq!(
-            where_it_is,
+            states,
             [
                 "state",
                 "progress",
