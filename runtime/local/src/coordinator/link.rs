@@ -1,11 +1,12 @@
 //! The link to one worker: the numbered orders and reports, independent of any connection.
 
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
 use napreduce_engine::delivery::{Inbox, NeverSent, Outbox, Receipt};
 use napreduce_engine::{JobId, Time};
 use napreduce_protocol::{ToWorker, WorkerMemory, WorkerReport};
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::entry::Identity;
@@ -30,7 +31,7 @@ pub struct Link {
 /// A report that is applied when an output directory has been checked.
 #[derive(Debug)]
 pub(super) struct HeldReport {
-    /// When what it reports happened.
+    /// The time of the reported event.
     pub(super) at: Time,
     pub(super) report: WorkerReport,
     /// The job whose output directory is being checked; `None` if only earlier reports wait for a check.
@@ -53,8 +54,8 @@ pub struct LinkSnapshot {
     /// Jobs that were defined on the worker.
     defined: BTreeSet<JobId>,
     /// Number of entries sent of each job's map output log.
-    #[serde(default)]
-    read: BTreeMap<JobId, usize>,
+    #[serde(default, rename = "read")]
+    outputs_sent: BTreeMap<JobId, usize>,
     /// Whether it may leave; it then counts as gone.
     leaving: bool,
     /// The reason of a requested drain.
@@ -78,7 +79,7 @@ enum Route {
         /// Number of the last report acknowledged.
         acknowledged: u64,
         /// Whether the worker waits for an answer.
-        answer: bool,
+        answer_is_due: bool,
     },
 }
 
@@ -89,7 +90,7 @@ impl Link {
             orders: Outbox::default(),
             reports: Inbox::default(),
             defined: BTreeSet::new(),
-            read: BTreeMap::new(),
+            outputs_sent: BTreeMap::new(),
             leaving: false,
             drain_reason: None,
         })
@@ -152,19 +153,19 @@ impl Link {
         self.kept.drain_reason = reason;
     }
 
-    /// Queues a message by its number; `flush` sends it.
-    pub(super) fn tell(&mut self, message: impl FnOnce(u64) -> ToWorker) {
-        let message = message(self.kept.orders.next_number());
+    /// Queues the message that `with_number` makes of the next number; `flush` sends it.
+    pub(super) fn queue(&mut self, with_number: impl FnOnce(u64) -> ToWorker) {
+        let message = with_number(self.kept.orders.next_number());
         match &message {
             ToWorker::Define { description, .. } => {
                 self.kept.defined.insert(description.job);
             }
             ToWorker::Outputs { job, entries, .. } => {
-                *self.kept.read.entry(*job).or_default() += entries.len();
+                *self.kept.outputs_sent.entry(*job).or_default() += entries.len();
             }
             ToWorker::Forget { job, .. } => {
                 self.kept.defined.remove(job);
-                self.kept.read.remove(job);
+                self.kept.outputs_sent.remove(job);
             }
             ToWorker::Leave { .. } => self.kept.leaving = true,
             _ => {}
@@ -173,13 +174,17 @@ impl Link {
     }
 
     /// Returns whether a job is defined on the worker.
-    pub(super) fn knows(&self, job: JobId) -> bool {
+    pub(super) fn is_defined(&self, job: JobId) -> bool {
         self.kept.defined.contains(&job)
     }
 
     /// Returns the number of entries sent of a job's map output log.
-    pub(super) fn read_of(&self, job: JobId) -> usize {
-        self.kept.read.get(&job).copied().unwrap_or_default()
+    pub(super) fn outputs_sent(&self, job: JobId) -> usize {
+        self.kept
+            .outputs_sent
+            .get(&job)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Classifies a report by its number; a fresh one must be journaled and then applied.
@@ -220,7 +225,7 @@ impl Link {
         self.held.pop_front()
     }
 
-    /// Applies a journaled report.
+    /// Counts a journaled report as received.
     pub(super) fn take_in(&mut self, number: u64) {
         self.kept.reports.accept(number);
     }
@@ -236,8 +241,10 @@ impl Link {
 
     /// Returns whether a worker that has received orders up to this number can resume.
     pub fn can_resume_after(&self, received: u64) -> bool {
+        // Acknowledged orders are gone and cannot be sent again.
+        let first = self.kept.orders.acknowledged();
         let last = self.recovered.unwrap_or(self.kept.orders.sent());
-        (self.kept.orders.acknowledged()..=last).contains(&received)
+        (first..=last).contains(&received)
     }
 
     pub(super) fn connect_local(&mut self, orders: UnboundedSender<ToWorker>) {
@@ -267,7 +274,7 @@ impl Link {
             welcome: Some(welcome),
             sent: received,
             acknowledged,
-            answer: false,
+            answer_is_due: false,
         };
         self.heard = heard;
     }
@@ -286,8 +293,8 @@ impl Link {
 
     /// Requests an answer to the worker.
     pub fn ask_for_answer(&mut self) {
-        if let Route::Connected { answer, .. } = &mut self.route {
-            *answer = true;
+        if let Route::Connected { answer_is_due, .. } = &mut self.route {
+            *answer_is_due = true;
         }
     }
 
@@ -330,7 +337,7 @@ impl Link {
                 welcome,
                 sent,
                 acknowledged,
-                answer,
+                answer_is_due,
                 ..
             } => {
                 // An ended connection is reported separately; its lost messages are sent again on the next.
@@ -342,10 +349,10 @@ impl Link {
                 }
                 *sent = self.kept.orders.sent();
                 let through = self.kept.reports.received();
-                if *answer || through > *acknowledged {
+                if *answer_is_due || through > *acknowledged {
                     let _ = messages.send(ToWorker::Received { through });
                     *acknowledged = through;
-                    *answer = false;
+                    *answer_is_due = false;
                 }
             }
         }
@@ -382,9 +389,9 @@ mod tests {
     #[test]
     fn worker_with_orders_that_the_journal_lost_cannot_resume() {
         let mut link = link();
-        link.tell(forget);
+        link.queue(forget);
         link.note_recovered();
-        link.tell(forget);
+        link.queue(forget);
         assert!(link.can_resume_after(1));
         // Its second order is not this one.
         assert!(!link.can_resume_after(2));
@@ -402,7 +409,7 @@ mod tests {
     #[test]
     fn welcome_waits_for_the_flush_and_comes_before_orders() {
         let mut link = link();
-        link.tell(forget);
+        link.queue(forget);
         let (messages, mut sent) = tokio::sync::mpsc::unbounded_channel();
         let caller = Caller {
             connection: 1,

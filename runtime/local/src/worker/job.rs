@@ -29,6 +29,7 @@ const OUTPUT_SPARE_SHARE: u128 = 8;
 
 /// A job that was defined and not yet forgotten.
 pub(super) struct KnownJob {
+    /// Paths derived from the job's output, the same for every worker.
     shared: JobPaths,
     /// An embedded job is ready from the start: its claim has prepared everything.
     pub(super) readiness: Readiness,
@@ -42,10 +43,10 @@ pub(super) struct KnownJob {
     outputs: OutputTable,
     /// Workers that serve map outputs.
     peers: BTreeMap<WorkerId, Peer>,
-    /// Map outputs in memory.
-    kept: Vec<MemorySegment>,
-    /// The output of the map with the highest ratio of output to input.
-    largest: Option<Sealed>,
+    /// Map outputs in memory, released with the job.
+    in_memory: Vec<MemorySegment>,
+    /// The sizes of the map with the highest ratio of output to input.
+    highest_ratio: Option<MapSizes>,
     /// Only in a cluster, whose workers keep map outputs until the job is forgotten.
     pub(super) consolidation: Consolidation,
 }
@@ -70,23 +71,24 @@ impl KnownJob {
             idle_scratch: Vec::new(),
             outputs: OutputTable::default(),
             peers: BTreeMap::new(),
-            kept: Vec::new(),
-            largest: None,
+            in_memory: Vec::new(),
+            highest_ratio: None,
             consolidation: Consolidation::default(),
         }
     }
 }
 
-/// The output of a map: bytes written and bytes read, at least 1.
+/// The bytes that a map has written and read.
 #[derive(Debug, Clone, Copy)]
-struct Sealed {
+struct MapSizes {
     written: u64,
+    /// At least 1.
     read: u64,
 }
 
-impl Sealed {
-    /// Returns whether it is larger in relation to what was read.
-    fn is_larger_than(self, other: Sealed) -> bool {
+impl MapSizes {
+    /// Returns whether the map has written more in relation to what it has read.
+    fn has_higher_ratio_than(self, other: MapSizes) -> bool {
         u128::from(self.written) * u128::from(other.read)
             > u128::from(other.written) * u128::from(self.read)
     }
@@ -107,9 +109,8 @@ pub(super) enum Readiness {
     /// Not prepared yet, or the preparation failed.
     Unprepared,
     /// These attempts start once the preparation is complete.
-    Preparing {
-        waiting: Vec<Launching>,
-    },
+    Preparing { waiting: Vec<Launching> },
+    /// `None` for an embedded job, which needs no preparation.
     Ready(Option<Prepared>),
 }
 
@@ -163,12 +164,12 @@ impl KnownJob {
 
     /// Returns where this worker's attempts find map outputs.
     pub(super) fn places(&self, outputs: Vec<MapOutput>) -> Vec<MapInput> {
-        let input = |output: &MapOutput| MapInput {
+        let at_shared_path = |output: &MapOutput| MapInput {
             attempt: output.attempt,
             place: Place::Local(self.shared.segment(output.attempt)),
         };
         let Some(membership) = &self.membership else {
-            return outputs.iter().map(input).collect();
+            return outputs.iter().map(at_shared_path).collect();
         };
         let (moved, held): (Vec<_>, Vec<_>) = outputs
             .into_iter()
@@ -176,7 +177,7 @@ impl KnownJob {
         let mut inputs = membership
             .environment
             .places(membership.worker, held, &self.peers);
-        inputs.extend(moved.iter().map(input));
+        inputs.extend(moved.iter().map(at_shared_path));
         inputs
     }
 
@@ -225,7 +226,7 @@ impl KnownJob {
         let LaunchWork::Map { split } = work else {
             return None;
         };
-        let Sealed { written, read } = self.largest?;
+        let MapSizes { written, read } = self.highest_ratio?;
         let description = &self.description;
         if description.reduces == 0 || description.durable {
             return None;
@@ -238,19 +239,22 @@ impl KnownJob {
     fn on_sealed(&mut self, attempt: AttemptId, read: u64, memory: Option<MemorySegment>) {
         let segment = self.output(attempt);
         if let Some(memory) = memory {
-            self.kept.extend(memory.keep(&segment));
+            self.in_memory.extend(memory.keep(&segment));
         }
         // The reader of a missing segment detects it.
         let Ok(found) = fs::metadata(&segment) else {
             return;
         };
-        let sealed = Sealed {
+        let sizes = MapSizes {
             written: found.len(),
             read: read.max(1),
         };
-        match self.largest {
-            Some(largest) if !sealed.is_larger_than(largest) => {}
-            _ => self.largest = Some(sealed),
+        let is_highest = match self.highest_ratio {
+            Some(highest) => sizes.has_higher_ratio_than(highest),
+            None => true,
+        };
+        if is_highest {
+            self.highest_ratio = Some(sizes);
         }
     }
 
@@ -261,11 +265,11 @@ impl KnownJob {
         input_bytes: u64,
         memory: Option<MemorySegment>,
     ) -> Option<Consolidating> {
-        if attempt.task.kind == TaskKind::Map && self.description.reduces > 0 {
-            self.on_sealed(attempt, input_bytes, memory);
-        }
         if attempt.task.kind == TaskKind::Reduce {
             return None;
+        }
+        if self.description.reduces > 0 {
+            self.on_sealed(attempt, input_bytes, memory);
         }
         let environment = self.environment()?;
         let segment = environment.segment(attempt);
@@ -356,6 +360,7 @@ impl KnownJob {
             LaunchWork::Reduce { maps } => Work::Reduce(ReduceWork {
                 task: ReduceTask {
                     partition: attempt.task.index,
+                    // Filled in by the task process.
                     inputs: Vec::new(),
                     consolidated: self.consolidation.files().to_vec(),
                     inputs_are_partial: false,

@@ -584,7 +584,7 @@ impl CoordinatorState {
                 let informed: Vec<WorkerId> = self
                     .links
                     .iter()
-                    .filter(|(_, link)| link.knows(job))
+                    .filter(|(_, link)| link.is_defined(job))
                     .map(|(worker, _)| *worker)
                     .collect();
                 for worker in informed {
@@ -663,7 +663,7 @@ impl CoordinatorState {
         message: impl FnOnce(u64) -> ToWorker,
     ) {
         if let Some(link) = self.links.get_mut(&worker) {
-            link.tell(message);
+            link.queue(message);
             #[cfg(feature = "simulated")]
             if let Some(message) = link.last_order() {
                 note(&Fact::OrderQueued { worker, message });
@@ -689,7 +689,11 @@ impl CoordinatorState {
                 if attempt.task.kind == TaskKind::Reduce {
                     job.outputs.have(&std::mem::take(inputs));
                 }
-                if self.links.get(&worker).is_some_and(|link| !link.knows(id)) {
+                if self
+                    .links
+                    .get(&worker)
+                    .is_some_and(|link| !link.is_defined(id))
+                {
                     let description = Box::new(job.description());
                     self.tell(worker, |number| ToWorker::Define {
                         number,

@@ -47,7 +47,10 @@ impl CoordinatorState {
         let (Some(link), Some(known)) = (self.links.get(&worker), self.jobs.get(&job)) else {
             return;
         };
-        let unread = known.outputs.after(link.read_of(job)).chunks(ENTRIES_MAX);
+        let unread = known
+            .outputs
+            .after(link.outputs_sent(job))
+            .chunks(ENTRIES_MAX);
         let messages: Vec<_> = unread
             .map(|entries| (entries.to_vec(), self.holders(entries)))
             .collect();
