@@ -18,8 +18,8 @@ use super::session::{Patience, Session, TryError, exchange, receive};
 use super::submission::{Parcel, SubmitOptions, random_token};
 use super::{ClientError, ClusterPlace};
 
-/// Longer than for other answers, since log pieces come from another host.
-const PIECE_DEADLINE: Duration = Duration::from_secs(60);
+/// Limit on the wait for the next chunk of a log, which the coordinator reads from another host.
+const CHUNK_DEADLINE: Duration = Duration::from_secs(60);
 
 /// The state of a log that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,14 +67,18 @@ impl AsyncClient {
         let world = self.session.world();
         let token = random_token(&world)?;
         let options = options.clone();
-        let packing = world
-            .tasks
-            .blocking(move || Parcel::pack(plan, &options, token, &AtomicBool::new(false)));
-        let parcel = packing.await.map_err(|error| ClientError::Io {
+        let packing = world.tasks.blocking(move || {
+            let never_cancelled = AtomicBool::new(false);
+            Parcel::pack(plan, &options, token, &never_cancelled)
+        });
+        let packed = packing.await.map_err(|error| ClientError::Io {
             doing: "read the program",
             source: error.into(),
-        })??;
-        parcel.send(&mut self.session, &Cell::new(false)).await
+        })?;
+        let parcel = packed?;
+        // Read only by callers that interrupt a submission.
+        let handed_in = Cell::new(false);
+        parcel.send(&mut self.session, &handed_in).await
     }
 
     /// Follows a job to its end, and shows its progress.
@@ -142,10 +146,12 @@ impl AsyncClient {
                 offset: offset.saturating_add(read.written),
             };
             let part = exchange(connection, request).await?;
-            (read.length, read.has_ended) = (part.length, part.has_ended);
+            read.length = part.length;
+            read.has_ended = part.has_ended;
             let mut left = part.bytes;
             while left > 0 {
-                let bytes = match receive(connection, PIECE_DEADLINE).await? {
+                // An empty chunk would make no progress.
+                let bytes = match receive(connection, CHUNK_DEADLINE).await? {
                     FromCoordinator::Chunk(bytes) if !bytes.0.is_empty() => bytes.0,
                     other => return Err(ClientError::unexpected(&other).into()),
                 };

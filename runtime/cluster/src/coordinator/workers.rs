@@ -63,7 +63,7 @@ impl ClusterCoordinator {
         let mut workers: Vec<WorkerSummary> = state
             .links()
             .keys()
-            .filter_map(|worker| self.worker_summary(*worker))
+            .filter_map(|id| self.worker_summary(*id))
             .collect();
         let now_millis = self.configuration.world.clock.unix_micros() / 1_000;
         for gone in state.gone().summaries(now_millis) {
@@ -76,25 +76,30 @@ impl ClusterCoordinator {
         workers
     }
 
-    fn worker_summary(&self, worker: WorkerId) -> Option<WorkerSummary> {
+    fn worker_summary(&self, id: WorkerId) -> Option<WorkerSummary> {
         let state = self.local.state();
-        let link = state.links().get(&worker)?;
-        let known = state.view().worker(worker)?;
-        let phase = worker_phase(link, known);
-        let mut remarks: Vec<String> = phase_remark(link, known, phase).into_iter().collect();
+        let link = state.links().get(&id)?;
+        let worker = state.view().worker(id)?;
+        let phase = worker_phase(link, worker);
         let mut blame = None;
         if matches!(phase, WorkerPhase::Up | WorkerPhase::Excluded) {
-            blame = match known.exclusion() {
+            blame = match worker.exclusion() {
                 Some(exclusion) => Some(&exclusion.blame),
-                None => known.blame(),
+                None => worker.blame(),
             };
         }
+        let mut remarks = Vec::new();
+        remarks.extend(phase_remark(link, worker, phase));
         remarks.extend(blame.map(Blame::in_words));
-        let unread: Vec<_> = state.view().unread_from(worker).collect();
+        let unread: Vec<_> = state.view().unread_from(id).collect();
         if !unread.is_empty() {
             remarks.push(format!("not readable from {}", unread.join(", ")));
         }
-        let slots = |kind| (known.slots(kind), known.slots(kind) - known.free(kind));
+        let slots = |kind| {
+            let total = worker.slots(kind);
+            let used = total - worker.free(kind);
+            (total, used)
+        };
         let mut memory = link.memory().clone();
         // Its last report may predate later orders.
         memory
@@ -106,7 +111,7 @@ impl ClusterCoordinator {
         }
         let identity = link.identity();
         Some(WorkerSummary {
-            worker,
+            worker: id,
             name: identity.name.clone(),
             host: identity.host.clone(),
             rack: identity.rack.clone(),
@@ -131,13 +136,14 @@ impl ClusterCoordinator {
     }
 }
 
-fn worker_phase(link: &Link, known: &Worker) -> WorkerPhase {
+fn worker_phase(link: &Link, worker: &Worker) -> WorkerPhase {
     if link.is_leaving() {
         return WorkerPhase::Leaving;
     }
-    match known.state() {
+    match worker.state() {
+        // The remark reports the missing connection instead of an exclusion.
         WorkerState::Up if !link.is_connected() => WorkerPhase::Up,
-        WorkerState::Up if known.exclusion().is_some() || known.lacks().is_some() => {
+        WorkerState::Up if worker.exclusion().is_some() || worker.lacks().is_some() => {
             WorkerPhase::Excluded
         }
         WorkerState::Up => WorkerPhase::Up,
@@ -146,13 +152,15 @@ fn worker_phase(link: &Link, known: &Worker) -> WorkerPhase {
     }
 }
 
-/// Returns what is to be said about a worker's phase.
-fn phase_remark(link: &Link, known: &Worker, phase: WorkerPhase) -> Option<String> {
+/// Returns the remark that explains a worker's phase, if any.
+fn phase_remark(link: &Link, worker: &Worker, phase: WorkerPhase) -> Option<String> {
     match phase {
         WorkerPhase::Up if !link.is_connected() => Some("but not connected".to_owned()),
-        WorkerPhase::Up if known.is_cleared() => Some("kept for a task that runs alone".to_owned()),
+        WorkerPhase::Up if worker.is_cleared() => {
+            Some("kept for a task that runs alone".to_owned())
+        }
         // An exclusion is explained by its blame.
-        WorkerPhase::Excluded if known.exclusion().is_none() => known.lacks().map(str::to_owned),
+        WorkerPhase::Excluded if worker.exclusion().is_none() => worker.lacks().map(str::to_owned),
         _ => None,
     }
 }

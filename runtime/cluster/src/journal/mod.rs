@@ -66,7 +66,7 @@ pub(crate) struct Header {
     /// The engine's time 0, in microseconds since 1970.
     pub(crate) epoch_micros: u64,
     /// The checksum of the last frame of the file before, unless this is the first file or a snapshot replaces that one.
-    /// Eight hexadecimal digits: headers that differ in it only have the same length.
+    /// Eight hexadecimal digits, so that headers with different values have the same length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) follows: Option<String>,
     /// The rules when this file was created: a replay needs the same ones.

@@ -22,9 +22,12 @@ pub(super) const UNFINISHED: &str = "unfinished";
 
 /// Bytes of every segment but the last.
 const SEGMENT_BYTES: usize = 1 << 20;
-/// First byte of a segment.
+/// First byte of a segment that another one follows.
 const MORE_FOLLOWS: u8 = 0;
+/// First byte of the last segment.
 const IS_LAST: u8 = 1;
+/// Length of the first byte, before the content.
+const MARKER_BYTES: usize = 1;
 
 /// Writes a snapshot atomically.
 pub(super) fn write(
@@ -76,7 +79,7 @@ impl<W: Write> SegmentWriter<W> {
     fn write_segment(&mut self) -> io::Result<()> {
         self.frame.clear();
         frame::push(&mut self.frame, &self.segment).map_err(io::Error::other)?;
-        self.segment.truncate(1);
+        self.segment.truncate(MARKER_BYTES);
         self.file.write_all(&self.frame)
     }
 
@@ -163,6 +166,7 @@ struct SegmentReader {
     /// The position in the segment.
     position: usize,
     was_last: bool,
+    /// Kept for `take_error`: `serde_json` reports an error without its offset in the file.
     broken: Option<BrokenFrame>,
 }
 
@@ -242,7 +246,7 @@ impl Read for SegmentReader {
         if self.position == self.segment.len() && !self.was_last {
             self.segment = self.read_frame()?;
             self.was_last = self.segment[0] == IS_LAST;
-            self.position = 1;
+            self.position = MARKER_BYTES;
         }
         let unread = &self.segment[self.position..];
         let count = into.len().min(unread.len());

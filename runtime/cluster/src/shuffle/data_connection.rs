@@ -29,22 +29,23 @@ impl DataConnection {
         if encrypted {
             return Ok(DataConnection::Encrypted(Box::new(connection)));
         }
-        Ok(DataConnection::Plain(PlainConnection::new(
-            connection.into_plain()?,
-        )))
+        let socket = connection.into_plain()?;
+        Ok(DataConnection::Plain(PlainConnection::new(socket)))
     }
 
     pub fn send<M: Outgoing>(&mut self, message: &M) -> Result<(), TransportError> {
         match self {
             DataConnection::Plain(connection) => {
-                Ok(connection.socket.write_all(&encode(message)?)?)
+                let bytes = encode(message)?;
+                connection.socket.write_all(&bytes)?;
+                Ok(())
             }
             DataConnection::Encrypted(connection) => connection.send(message),
         }
     }
 
-    /// Receives the next message; `None` if the peer ended the stream between two messages. `Silent` on a
-    /// timeout; another call resumes.
+    /// Receives the next message; `None` if the peer ended the stream between two messages. `TimedOut` if
+    /// the peer was silent; another call resumes.
     pub fn receive<M: Incoming>(&mut self) -> Result<Option<M>, TransportError> {
         match self {
             DataConnection::Plain(connection) => connection.receive(),
@@ -88,13 +89,14 @@ impl PlainConnection {
         }
     }
 
-    /// Passes on at least one and at most `most` raw bytes; returns how many. `Silent` as in `receive`.
+    /// Passes on at least one and at most `most` raw bytes; returns how many. `TimedOut` as in `receive`.
     pub fn receive_raw(
         &mut self,
         most: usize,
         take: impl FnOnce(&[u8]),
     ) -> Result<usize, TransportError> {
-        if !self.arrived.is_between_frames() {
+        let has_arrived = !self.arrived.is_between_frames();
+        if has_arrived {
             let bytes = self.arrived.take_raw(most);
             take(bytes);
             return Ok(bytes.len());

@@ -70,20 +70,16 @@ impl Fetches {
         let share = settings.context.memory() / MEMORY_SHARE;
         let fetchers = (share / (WINDOW_MIN + BUFFER_BYTES as u64)).clamp(1, FETCHERS_MAX);
         let window = (share / fetchers).clamp(WINDOW_MIN, WINDOW_MAX);
-        let queue = Mutex::new(Queue::new(settings.network.limits));
-        let changed = Condvar::new();
-        let stopped = AtomicBool::new(false);
-        let idle = Mutex::default();
-        let pause = Pause::new(fetchers);
         let shared = Shared {
-            settings,
             window,
-            queue,
-            changed,
-            idle,
-            stopped,
-            pause,
+            queue: Mutex::new(Queue::new(settings.network.limits)),
+            changed: Condvar::new(),
+            idle: Mutex::default(),
+            stopped: AtomicBool::new(false),
+            pause: Pause::new(fetchers),
+            settings,
         };
+        // Created before the threads: if one cannot be started, its drop ends the others.
         let fetches = Fetches {
             shared: Arc::new(shared),
         };
@@ -146,13 +142,14 @@ impl Shared {
         lock(&self.queue)
     }
 
-    fn stopped(&self) -> bool {
+    /// Returns whether fetches must stop for good.
+    fn has_ended(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || self.settings.context.interrupted()
     }
 
     /// Returns whether fetches must stop, for a pause or for good.
     fn must_stop(&self) -> bool {
-        self.stopped() || self.pause.is_on()
+        self.has_ended() || self.pause.is_on()
     }
 
     /// Locks the idle connections; no panic can leave them half-changed.
@@ -190,19 +187,16 @@ impl Shared {
     fn wait_next(&self) -> Option<Turn> {
         let _resting = self.pause.rest();
         let mut queue = self.queue();
-        while !self.stopped() {
+        while !self.has_ended() {
             // Read before the pause flag: a later pause has a higher number.
             let pauses = self.pause.begun();
             if self.pause.is_on() {
-                queue = self
-                    .changed
-                    .wait(queue)
-                    .unwrap_or_else(PoisonError::into_inner);
+                queue = self.wait_for_change(queue, None);
                 continue;
             }
             let now = Instant::now();
-            let due = self.close_idle(now);
-            let until = match queue.take(now) {
+            let next_close = self.close_idle(now);
+            let next_work = match queue.take(now) {
                 Next::Batch { address, items } => {
                     return Some(Turn {
                         address,
@@ -210,21 +204,28 @@ impl Shared {
                         pauses,
                     });
                 }
-                Next::Nothing { until } => until.into_iter().chain(due).min(),
+                Next::Nothing { until } => until,
             };
-            queue = match until {
-                Some(until) => {
-                    let wait = until.saturating_duration_since(now);
-                    let waited = self.changed.wait_timeout(queue, wait);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self
-                    .changed
-                    .wait(queue)
-                    .unwrap_or_else(PoisonError::into_inner),
-            };
+            let wake_at = next_work.into_iter().chain(next_close).min();
+            let wait_max = wake_at.map(|at| at.saturating_duration_since(now));
+            queue = self.wait_for_change(queue, wait_max);
         }
         None
+    }
+
+    /// Unlocks the queue until a change or the end of the time, if it is limited; then locks it again.
+    fn wait_for_change<'a>(
+        &self,
+        queue: MutexGuard<'a, Queue>,
+        wait_max: Option<Duration>,
+    ) -> MutexGuard<'a, Queue> {
+        let Some(wait_max) = wait_max else {
+            let waited = self.changed.wait(queue);
+            return waited.unwrap_or_else(PoisonError::into_inner);
+        };
+        let waited = self.changed.wait_timeout(queue, wait_max);
+        let (queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        queue
     }
 
     /// Sends an event; a reduce that no longer waits has no receiver.
