@@ -125,7 +125,10 @@ impl Fetch for Fetches {
 
 impl Drop for Fetches {
     fn drop(&mut self) {
+        // Under the lock, as in `resume`.
+        let queue = self.shared.queue();
         self.shared.stopped.store(true, Ordering::Relaxed);
+        drop(queue);
         self.shared.idle().clear();
         self.shared.changed.notify_all();
     }
