@@ -112,14 +112,16 @@ pub struct JobChange {
 impl JobChange {
     /// Returns whether a specification already has these values.
     pub fn is_in(&self, spec: &JobSpec) -> bool {
-        self.priority
-            .is_none_or(|priority| priority == spec.priority)
-            && self.queue.as_ref().is_none_or(|queue| *queue == spec.queue)
+        let keeps_priority = self.priority.is_none_or(|new| new == spec.priority);
+        let keeps_queue = self.queue.as_ref().is_none_or(|new| *new == spec.queue);
+        keeps_priority && keeps_queue
     }
 
     /// Applies the changes to a specification.
     pub fn apply_to(&self, spec: &mut JobSpec) {
-        spec.priority = self.priority.unwrap_or(spec.priority);
+        if let Some(priority) = self.priority {
+            spec.priority = priority;
+        }
         if let Some(queue) = &self.queue {
             spec.queue.clone_from(queue);
         }
@@ -127,13 +129,14 @@ impl JobChange {
 
     /// Returns the printed form: `priority 5, queue nightly`.
     pub fn in_words(&self) -> String {
-        let priority = self.priority.map(|priority| format!("priority {priority}"));
-        let queue = self.queue.as_ref().map(|queue| format!("queue {queue}"));
-        priority
-            .into_iter()
-            .chain(queue)
-            .collect::<Vec<_>>()
-            .join(", ")
+        let mut changes = Vec::new();
+        if let Some(priority) = self.priority {
+            changes.push(format!("priority {priority}"));
+        }
+        if let Some(queue) = &self.queue {
+            changes.push(format!("queue {queue}"));
+        }
+        changes.join(", ")
     }
 }
 

@@ -34,7 +34,7 @@ pub struct MeasuredCosts {
     pub restore_by_bytes: ByBytes,
     /// The primitives that were chosen by cost before.
     #[serde(default)]
-    pub tried: Tried,
+    pub tried: TriedPrimitives,
     /// From the order to launch from the beginning to the first work.
     #[serde(default)]
     pub launch: Option<Span>,
@@ -42,29 +42,40 @@ pub struct MeasuredCosts {
 
 /// Primitives that keep work and were chosen by cost for tasks of a kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tried {
+pub struct TriedPrimitives {
     pub suspend: bool,
     pub checkpoint: bool,
 }
 
-impl MeasuredCosts {
-    /// Returns how long a primitive takes to free a slot, and then to continue the work, if known.
-    pub(crate) fn of(&self, primitive: Primitive) -> (Option<Span>, Option<Span>) {
-        match primitive {
-            Primitive::Suspend => (self.suspend, self.resume),
-            Primitive::Checkpoint => (self.checkpoint, self.restore),
-            Primitive::Wait | Primitive::Kill => (None, None),
-        }
-    }
+/// How long a primitive takes to free a slot, and then to continue the work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PrimitiveCost {
+    pub free: Span,
+    pub resume: Span,
+}
 
-    /// Returns how long a primitive takes to free a slot and then to continue the work: what the rule says, or
-    /// the measurements if it prefers them.
-    pub(crate) fn by_rule(&self, rule: CostRule, primitive: Primitive) -> (Span, Span) {
+impl MeasuredCosts {
+    /// Returns the cost of a primitive: the values of the rule, or the measurements if the rule prefers them and
+    /// there are any.
+    pub(crate) fn by_rule(&self, rule: CostRule, primitive: Primitive) -> PrimitiveCost {
+        let assumed = PrimitiveCost {
+            free: rule.suspend,
+            resume: rule.resume,
+        };
         if !rule.measured {
-            return (rule.suspend, rule.resume);
+            return assumed;
         }
-        let (free, go_on) = self.of(primitive);
-        (free.unwrap_or(rule.suspend), go_on.unwrap_or(rule.resume))
+        match primitive {
+            Primitive::Suspend => PrimitiveCost {
+                free: self.suspend.unwrap_or(assumed.free),
+                resume: self.resume.unwrap_or(assumed.resume),
+            },
+            Primitive::Checkpoint => PrimitiveCost {
+                free: self.checkpoint.unwrap_or(assumed.free),
+                resume: self.restore.unwrap_or(assumed.resume),
+            },
+            Primitive::Wait | Primitive::Kill => assumed,
+        }
     }
 
     /// Returns the expected time to save the work of a task that needs this many bytes of memory.
@@ -77,8 +88,8 @@ impl MeasuredCosts {
     /// fresh start takes.
     pub(crate) fn expected_restore(&self, bytes: u64, assumed: &AutoSettings) -> Span {
         let known = self.restore_by_bytes.of(bytes);
-        let begun = self.launch.unwrap_or_default();
-        known.unwrap_or(assumed.restore + begun)
+        let launch = self.launch.unwrap_or_default();
+        known.unwrap_or(assumed.restore + launch)
     }
 
     /// Returns whether this way to keep work was never chosen by cost. Untried primitives are tried once, because
@@ -100,7 +111,7 @@ pub(crate) struct Costs {
 }
 
 impl Costs {
-    pub fn restore(measured: ByKind<MeasuredCosts>, judged: BTreeMap<Primitive, Judged>) -> Costs {
+    pub fn new(measured: ByKind<MeasuredCosts>, judged: BTreeMap<Primitive, Judged>) -> Costs {
         Costs { measured, judged }
     }
 
@@ -153,8 +164,7 @@ impl Costs {
         }
     }
 
-    /// Adds a slot that became free after `took`, for work time of `lost`, to the comparison with the
-    /// estimate.
+    /// Compares an estimate with a slot that became free after `took` and cost its victim the work time `lost`.
     pub fn judge(&mut self, estimate: CostEstimate, took: Span, lost: Span) {
         let judged = self.judged.entry(estimate.primitive).or_default();
         judged.slots += 1;
@@ -164,6 +174,7 @@ impl Costs {
         judged.victim = judged.victim + lost;
     }
 
+    /// Adds the time until a victim continued its work.
     fn add_return(&mut self, primitive: Primitive, took: Span) {
         if let Some(judged) = self.judged.get_mut(&primitive) {
             judged.victim = judged.victim + took;

@@ -100,7 +100,7 @@ impl Cluster {
             ended: image.ended,
             departures: Departures::restore(image.gone, image.left),
             tally: image.tally,
-            costs: Costs::restore(image.costs, image.judged),
+            costs: Costs::new(image.costs, image.judged),
             lengths: image.lengths,
             unread: image.unread,
             requests: Requests::restore(image.requests)?,

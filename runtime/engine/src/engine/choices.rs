@@ -140,18 +140,18 @@ impl PreemptionSettings {
             return Choice::as_requested(asked);
         };
         let known = &cluster.costs.measured()[attempt.id.task.kind];
-        let (free, go_on) = known.by_rule(rule, asked);
+        let cost = known.by_rule(rule, asked);
         let now = cluster.now;
         if rule.let_finish
             && let Some(rest) = attempt
                 .remaining(now)
                 .map(|rest| rest.max(least))
-                .filter(|rest| *rest < free)
+                .filter(|rest| *rest < cost.free)
         {
             let why = format!(
                 "wait instead of {asked}: it is expected to finish sooner ({} < {})",
                 rest.rounded(),
-                free.rounded()
+                cost.free.rounded()
             );
             let estimate = CostEstimate {
                 primitive: Primitive::Wait,
@@ -165,12 +165,12 @@ impl PreemptionSettings {
             };
         }
         let worked = attempt.active_time(now);
-        let costs = free + go_on;
-        if rule.kill_fresh && worked < costs {
+        let total_cost = cost.free + cost.resume;
+        if rule.kill_fresh && worked < total_cost {
             let why = format!(
                 "kill instead of {asked}: repeating its work costs less ({} < {})",
                 worked.rounded(),
-                costs.rounded()
+                total_cost.rounded()
             );
             return Choice::instead(Primitive::Kill, why, Fallback::Costs);
         }

@@ -78,20 +78,20 @@ pub struct Engine {
     actions: Vec<Action>,
     /// The policy declined all further slots of the kind being offered.
     declined_kind: bool,
-    /// Changed jobs for which slots are being freed or kept.
+    /// Jobs that changed while slots are promised to them. They may need fewer slots now.
     promised: SortedSet<JobId>,
 }
 
-/// The rules by which events and the policy's actions change the cluster. They send orders, write records or log
-/// warnings, and do not call the policy. Queries, and changes that notify nobody, are methods of the part of the
-/// cluster that they are about.
+/// The cluster, and the methods that change it for an event or an action of the policy. These methods send orders,
+/// write records and log warnings; they do not call the policy. Methods without such effects belong to the parts
+/// of the cluster.
 struct Rules {
     cluster: Cluster,
     settings: EngineSettings,
     /// The effects of the event being handled.
     effects: Vec<Effect>,
     timers: Timers,
-    /// For random choices.
+    /// Chooses the victims of a random eviction.
     random: Pcg32,
 }
 

@@ -11,21 +11,20 @@ impl Scheduler for InOrder {
 
     fn schedule(&mut self, _now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         let Some(offer) = actions.offer() else { return };
-        let may_have = |job: &&Job| offer.reserved_for.is_none_or(|only| only == job.id());
-        if !view
-            .wanting(offer.kind)
-            .filter(may_have)
-            .any(|job| serve(job, offer, actions))
-        {
-            actions.decline("no job can use it");
+        for job in view.wanting(offer.kind) {
+            let may_use = offer.reserved_for.is_none_or(|only| only == job.id());
+            if may_use && serve(job, offer, actions) {
+                return;
+            }
         }
+        actions.decline("no job can use it");
     }
 
     fn can_change(&self, change: &JobChange) -> Result<(), PolicyRefusal> {
-        change
-            .queue
-            .as_ref()
-            .map_or(Ok(()), |_| Err(PolicyRefusal::NoQueues("in-order")))
+        if change.queue.is_some() {
+            return Err(PolicyRefusal::NoQueues("in-order"));
+        }
+        Ok(())
     }
 
     fn next_wakeup(&self, _now: Time) -> Option<Time> {
@@ -33,7 +32,8 @@ impl Scheduler for InOrder {
     }
 }
 
-/// Resumes a suspended attempt on the worker before launching anything there.
+/// Uses the slot for the job, if the job can use it: resumes a suspended attempt of this worker, or else launches a
+/// task. Returns whether the slot is used.
 fn serve(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
     if let Some(attempt) = job.suspended_on(offer.kind, offer.worker) {
         actions.resume(attempt);

@@ -22,7 +22,7 @@ pub struct QueueShare {
 /// The slots of one kind that a queue may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueLimits {
-    /// Guaranteed slots; fractions count.
+    /// Guaranteed slots, which may be a fraction.
     pub guaranteed: Option<Ratio>,
     /// Maximum slots.
     pub maximum: Option<u64>,
