@@ -90,7 +90,7 @@ fn settle_success(
         job.accepted.claim.token,
         &plan.part_extension,
     );
-    let manifest = Manifest::of((id, &plan.name), job.counters(), job.parts(), &paths);
+    let manifest = Manifest::new(id, &plan.name, job.counters(), job.parts(), &paths);
     let remarks = match resumed {
         Ok(Resumed::Claimed(mut claim)) => match claim.commit(&manifest) {
             Ok(()) => claim.clean_up().err().map(|trouble| {

@@ -98,15 +98,13 @@ impl DirectoryClaim {
             .map_err(|error| Trouble::io("identify this process", &error))?;
         write_record(&storage, &record)?;
         let holding = Holding::new(process, mark.token);
-        let reads = files_read(request.splits);
-        let overwrite = request.overwrite;
         let claim = DirectoryClaim {
             storage,
             paths,
             record,
             mark,
-            overwrite,
-            reads,
+            overwrite: request.overwrite,
+            reads: files_read(request.splits),
             _lock: lock,
             _holding: holding,
         };
@@ -183,14 +181,11 @@ impl OutputClaim for DirectoryClaim {
     }
 
     fn begin(&mut self, manifest: &Manifest) -> Result<(), Trouble> {
-        let storage = &self.storage;
-        let paths = &self.paths;
-        let overwrite = self.overwrite;
         let commit = Commit {
-            storage,
-            paths,
+            storage: &self.storage,
+            paths: &self.paths,
             token: self.record.token,
-            overwrite,
+            overwrite: self.overwrite,
             reads: &self.reads,
         };
         write_intent(&commit, manifest)?;
@@ -241,7 +236,7 @@ impl OutputClaim for DirectoryClaim {
 
 /// Renews the lease of a claim, if it still has the directory.
 fn renew(disk: &Disk, output: &Path, token: ClaimToken) -> Result<(), Trouble> {
-    let storage = disk.open(output, false)?;
+    let storage = disk.open_unsynced(output)?;
     let path = claim_in(Path::new(TEMPORARY));
     let record = ClaimRecord::read(&storage, &path)?;
     if record.is_some_and(|record| record.token == token) {
@@ -275,12 +270,10 @@ fn make_directories(disk: &Disk, request: &ClaimRequest<'_>) -> io::Result<u32> 
     }
     for (made, directory) in (0..).zip(missing.iter().rev()) {
         let parent = directory.parent().unwrap_or(Path::new(""));
-        let result = disk
-            .make_root(directory)
-            .and_then(|()| match request.durable {
-                true => disk.sync_root(parent),
-                false => Ok(()),
-            });
+        let mut result = disk.make_root(directory);
+        if request.durable && result.is_ok() {
+            result = disk.sync_root(parent);
+        }
         // Another process may create the same directories concurrently.
         if let Err(error) = result.unless_there() {
             remove_made(disk, directory, made + 1);
@@ -334,15 +327,13 @@ fn claim_within(
                 .and_then(|()| remove_retired(&storage, request.submission));
         }
     })?;
-    let overwrite = request.overwrite;
-    let reads = files_read(request.splits);
     Ok(DirectoryClaim {
         storage,
         paths,
         record,
         mark,
-        overwrite,
-        reads,
+        overwrite: request.overwrite,
+        reads: files_read(request.splits),
         _lock: lock,
         _holding: holding,
     })

@@ -125,7 +125,7 @@ impl GuestOutput {
             failure: None,
         };
         let written = parts.iter().map(|(attempt, _, part)| (*attempt, part));
-        let manifest = Manifest::of((job, name), counters, written, self.claim.paths());
+        let manifest = Manifest::new(job, name, counters, written, self.claim.paths());
         if let Err(trouble) = self.promote_and_commit(&parts, &manifest) {
             let reason = trouble.in_words(&self.output);
             return match trouble {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_protocol::{
-    ClaimToken, CounterValues, JobReport, NamedPart, PartOutput, PartReport, PendingUpload,
+    ClaimToken, CounterValues, JobReport, PartOutput, PartReport, PendingUpload,
 };
 use serde::{Deserialize, Serialize};
 
@@ -63,66 +63,43 @@ struct PartText<'a> {
 
 impl Manifest {
     /// Lists the parts of a job in task order, followed by the parts of named outputs, sorted by name.
-    pub(crate) fn of<'a>(
-        (job, name): (JobId, &str),
+    pub(crate) fn new<'a>(
+        job: JobId,
+        name: &str,
         counters: CounterValues,
         written: impl Iterator<Item = (AttemptId, &'a PartOutput)>,
         paths: &JobPaths,
     ) -> Manifest {
         let mut parts: Vec<CommittedPart> = Vec::new();
-        let mut named: BTreeMap<&str, Vec<CommittedPart>> = BTreeMap::new();
+        let mut named_parts: BTreeMap<&str, Vec<CommittedPart>> = BTreeMap::new();
         for (attempt, part) in written {
-            let name = paths.part_name(attempt.task);
-            let PartOutput {
-                records,
-                bytes,
-                digest,
-                upload,
-                ..
-            } = part;
-            let records = *records;
-            let bytes = *bytes;
-            let digest = *digest;
-            let upload = upload.clone();
             parts.push(CommittedPart {
                 attempt,
                 output: None,
                 report: PartReport {
-                    name,
-                    records,
-                    bytes,
-                    digest,
+                    name: paths.part_name(attempt.task),
+                    records: part.records,
+                    bytes: part.bytes,
+                    digest: part.digest,
                 },
-                upload,
+                upload: part.upload.clone(),
             });
-            for NamedPart {
-                name: output,
-                records,
-                bytes,
-                digest,
-                upload,
-            } in &part.named
-            {
-                let records = *records;
-                let bytes = *bytes;
-                let digest = *digest;
-                let report = PartReport {
-                    name: paths.named_part(output, attempt.task),
-                    records,
-                    bytes,
-                    digest,
-                };
-                let upload = upload.clone();
-                let part = CommittedPart {
+            for named in &part.named {
+                let parts_of_output = named_parts.entry(&named.name).or_default();
+                parts_of_output.push(CommittedPart {
                     attempt,
-                    output: Some(output.clone()),
-                    report,
-                    upload,
-                };
-                named.entry(output).or_default().push(part);
+                    output: Some(named.name.clone()),
+                    report: PartReport {
+                        name: paths.named_part(&named.name, attempt.task),
+                        records: named.records,
+                        bytes: named.bytes,
+                        digest: named.digest,
+                    },
+                    upload: named.upload.clone(),
+                });
             }
         }
-        parts.extend(named.into_values().flatten());
+        parts.extend(named_parts.into_values().flatten());
         Manifest {
             job,
             name: name.to_owned(),
@@ -134,16 +111,10 @@ impl Manifest {
     /// Returns the job's report.
     pub(crate) fn report(self, wall: Duration, output: &Path) -> JobReport {
         let parts = self.parts.into_iter().map(|part| part.report).collect();
-        let Manifest {
-            job,
-            name,
-            counters,
-            ..
-        } = self;
         JobReport {
-            job,
-            name,
-            counters,
+            job: self.job,
+            name: self.name,
+            counters: self.counters,
             wall,
             parts,
             output: output.to_owned(),

@@ -100,7 +100,7 @@ mod tests {
             fs::create_dir_all(job.join("shuffle")).expect("made");
             fs::create_dir_all(directory.path().join(retired(7)).join("job_0001-7")).expect("made");
             let storage = Disk::default()
-                .open(directory.path(), false)
+                .open_unsynced(directory.path())
                 .expect("opened");
             let over = AtomicBool::new(false);
             thread::scope(|scope| {

@@ -18,12 +18,9 @@ pub(super) fn explain_start(
 ) -> TaskError {
     let message = match (program, host) {
         (Some(program), Some(host)) => {
-            let path = &program.path;
             let why = explain(error, &program.path);
-            format!(
-                "host {host} cannot execute the job's program as {}: {why}",
-                path.display()
-            )
+            let path = program.path.display();
+            format!("host {host} cannot execute the job's program as {path}: {why}")
         }
         (_, Some(host)) => format!("host {host} cannot start a task process: {error}"),
         (_, None) => format!("cannot start a task process: {error}"),
@@ -37,7 +34,6 @@ pub(super) fn explain_start(
 }
 
 fn explain(error: &io::Error, path: &Path) -> String {
-    let is_there = path.is_file();
     match error.kind() {
         io::ErrorKind::PermissionDenied if is_mounted_noexec(path) => {
             format!(
@@ -49,7 +45,7 @@ fn explain(error: &io::Error, path: &Path) -> String {
                 "{error}: execution is not permitted there; check the permissions of the worker's directory"
             )
         }
-        io::ErrorKind::NotFound if is_there => format!(
+        io::ErrorKind::NotFound if path.is_file() => format!(
             "{error}: the file exists, but its loader does not; build the program for this system, or \
              statically"
         ),
@@ -75,9 +71,9 @@ mod tests {
     use super::*;
 
     /// Returns the message for a file with this content and mode.
-    async fn said_of(content: &[u8], mode: u32) -> String {
-        let place = tempfile::tempdir().expect("a directory");
-        let path = place.path().join("program");
+    async fn message_for(content: &[u8], mode: u32) -> String {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("program");
         fs::write(&path, content).expect("written");
         fs::set_permissions(&path, Permissions::from_mode(mode)).expect("changed");
         let program = Executable {
@@ -95,7 +91,7 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn start_error_names_program_and_host() {
-        let denied = said_of(b"\x7fELF", 0o600).await;
+        let denied = message_for(b"\x7fELF", 0o600).await;
         assert!(
             denied.starts_with("host here cannot execute the job's program as /"),
             "{denied}"
@@ -104,12 +100,12 @@ mod tests {
             denied.contains("check the permissions of the worker's directory"),
             "{denied}"
         );
-        let damaged = said_of(b"\x7fELF and nothing more", 0o700).await;
+        let damaged = message_for(b"\x7fELF and nothing more", 0o700).await;
         assert!(
             damaged.contains("not a program for this system"),
             "{damaged}"
         );
-        let homeless = said_of(b"#!/nowhere/at-all\n", 0o700).await;
+        let homeless = message_for(b"#!/nowhere/at-all\n", 0o700).await;
         assert!(homeless.contains("its loader does not"), "{homeless}");
     }
 }

@@ -319,70 +319,63 @@ impl CoordinatorState {
         self.handle_batch(entry);
     }
 
-    /// Applies an extra of an entry, before its events.
+    /// Applies an extra of an entry, before its events. Data that only the events need is dropped after them.
     pub(in crate::coordinator) fn take_in(&mut self, extra: Extra) {
-        let cleanup = self.apply_extra(extra);
-        self.cleanups.extend(cleanup);
-    }
-
-    /// Applies an extra; returns what to clean up after the events of its entry.
-    fn apply_extra(&mut self, extra: Extra) -> Option<Cleanup> {
         match extra {
             Extra::Accepted(accepted) => {
                 self.enter(*accepted);
-                None
             }
             Extra::Joined { worker, identity } => {
                 self.last_worker = self.last_worker.max(worker.0);
                 self.links
                     .entry(worker)
                     .or_insert_with(|| Link::new(identity));
-                None
             }
             Extra::Lost { worker, reason } => {
                 self.remember_gone(worker, Parting::Lost, &reason);
-                Some(Cleanup::Link(worker))
+                self.cleanups.push(Cleanup::Link(worker));
             }
             Extra::DrainAsked { worker, reason } => {
                 self.note_drain(worker, "is asked to drain", Some(reason));
-                None
             }
             Extra::UndrainAsked { worker, reason } => {
                 self.note_drain(worker, &format!("is no longer draining: {reason}"), None);
-                None
             }
             Extra::Received { worker, number } => {
                 if let Some(link) = self.links.get_mut(&worker) {
                     link.take_in(number);
                     self.touched.insert(worker);
                 }
-                None
             }
             Extra::StartedAt { attempt, at } => {
                 let at_micros = self.epoch_micros.saturating_add(at.0);
-                let job = self.jobs.get_mut(&attempt.task.job)?;
-                job.on_started_at(attempt, at_micros);
-                Some(Cleanup::Moments(attempt))
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_started_at(attempt, at_micros);
+                    self.cleanups.push(Cleanup::Moments(attempt));
+                }
             }
             Extra::EndedAt { attempt, at } => {
                 let at_micros = self.epoch_micros.saturating_add(at.0);
-                let job = self.jobs.get_mut(&attempt.task.job)?;
-                job.on_ended_at(attempt, at_micros);
-                Some(Cleanup::Moments(attempt))
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_ended_at(attempt, at_micros);
+                    self.cleanups.push(Cleanup::Moments(attempt));
+                }
             }
             Extra::Finished {
                 attempt,
                 counters,
                 part,
             } => {
-                let job = self.jobs.get_mut(&attempt.task.job)?;
-                job.on_finished(attempt, counters, part);
-                Some(Cleanup::Finished(attempt))
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_finished(attempt, counters, part);
+                    self.cleanups.push(Cleanup::Finished(attempt));
+                }
             }
             Extra::FailedOn { attempt, record } => {
-                let job = self.jobs.get_mut(&attempt.task.job)?;
-                job.on_failed_record(attempt, *record);
-                Some(Cleanup::FailedRecord(attempt))
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_failed_record(attempt, *record);
+                    self.cleanups.push(Cleanup::FailedRecord(attempt));
+                }
             }
             Extra::Preempted {
                 worker,
@@ -392,32 +385,28 @@ impl CoordinatorState {
                 if self.is_current(worker, attempt) {
                     self.note_account(attempt, &account);
                 }
-                None
             }
             Extra::Printed { attempt, stderr } => {
-                let job = self.jobs.get_mut(&attempt.task.job)?;
-                job.on_printed(attempt, stderr);
-                None
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_printed(attempt, stderr);
+                }
             }
             Extra::CommitBegun { job } => {
-                let job = self.jobs.get_mut(&job)?;
-                job.commit_begun = true;
-                None
+                if let Some(job) = self.jobs.get_mut(&job) {
+                    job.commit_begun = true;
+                }
             }
             Extra::Unrecorded { summary } => {
                 self.unrecorded.insert(summary.job, *summary);
                 if self.unrecorded.len() > UNRECORDED_MAX {
                     self.unrecorded.pop_first();
                 }
-                None
             }
             Extra::Settled { job, .. } => {
                 self.jobs.remove(&job);
-                None
             }
             Extra::ChainBegun { .. } | Extra::ChainOver { .. } | Extra::ChainSettled { .. } => {
                 self.note_chain(&extra);
-                None
             }
         }
     }

@@ -279,7 +279,7 @@ fn rewrite(
     verify(bucket, token)?;
     let what = format!(
         "cannot write {}: another process keeps changing it",
-        bucket.shown(CLAIM)
+        bucket.path_of(CLAIM)
     );
     Err(Trouble::Passing { what, away: false })
 }

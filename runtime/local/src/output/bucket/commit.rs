@@ -149,14 +149,14 @@ fn complete(
         _ => Err(Trouble::Final(format!(
             "cannot complete {}: both the object and its upload are missing; check whether a lifecycle rule \
              of the bucket aborts uploads",
-            bucket.shown(name)
+            bucket.path_of(name)
         ))),
     }
 }
 
 fn upload_of<'a>(bucket: &Bucket, part: &'a CommittedPart) -> Result<&'a PendingUpload, Trouble> {
     part.upload.as_ref().ok_or_else(|| {
-        let name = bucket.shown(&part.report.name);
+        let name = bucket.path_of(&part.report.name);
         Trouble::Final(format!(
             "cannot complete {name}: {} did not report its upload",
             part.attempt
@@ -168,7 +168,7 @@ fn read_intent(bucket: &Bucket, token: ClaimToken) -> Result<Intent, Trouble> {
     let unusable = |what: String| {
         Trouble::Final(format!(
             "cannot continue the commit in {}: {what}",
-            bucket.shown(INTENT)
+            bucket.path_of(INTENT)
         ))
     };
     let Some((text, _)) = bucket.get(INTENT)? else {

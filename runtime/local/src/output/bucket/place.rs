@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use napreduce_protocol::{
-    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload,
-};
+use napreduce_protocol::{ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError};
 use napreduce_task::object_stores;
 
 use super::super::layout::{STORED_CHECKPOINT, TEMPORARY, is_written_by_tasks};
@@ -51,19 +49,21 @@ impl Bucket {
         &self.world
     }
 
-    /// Returns the path of an object for messages.
-    pub(super) fn shown(&self, name: &str) -> String {
+    /// Returns the path of an object: `s3://bucket/prefix/name`.
+    pub(super) fn path_of(&self, name: &str) -> String {
         format!("{}/{name}", self.base)
     }
 
-    fn below<'a>(&self, object: &'a str) -> Option<&'a str> {
-        object.strip_prefix(&self.base)?.strip_prefix('/')
+    /// Returns the name of an object; `None` if it is not in this output.
+    fn name_of<'a>(&self, path: &'a str) -> Option<&'a str> {
+        path.strip_prefix(&self.base)?.strip_prefix('/')
     }
 
     pub(super) fn get(&self, name: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, Trouble> {
+        let path = self.path_of(name);
         self.stores
-            .get(&self.shown(name))
-            .map_err(|error| trouble("read", &self.shown(name), error))
+            .get(&path)
+            .map_err(|error| trouble("read", &path, error))
     }
 
     pub(super) fn put(
@@ -72,20 +72,24 @@ impl Bucket {
         bytes: &[u8],
         condition: PutCondition<'_>,
     ) -> Result<Option<String>, Trouble> {
-        let put = self.stores.put(&self.shown(name), bytes, condition);
-        put.map_err(|error| trouble("write", &self.shown(name), error))
+        let path = self.path_of(name);
+        self.stores
+            .put(&path, bytes, condition)
+            .map_err(|error| trouble("write", &path, error))
     }
 
     pub(super) fn find(&self, name: &str) -> Result<Option<ObjectEntry>, Trouble> {
+        let path = self.path_of(name);
         self.stores
-            .find(&self.shown(name))
-            .map_err(|error| trouble("find", &self.shown(name), error))
+            .find(&path)
+            .map_err(|error| trouble("find", &path, error))
     }
 
     pub(super) fn remove(&self, name: &str) -> Result<(), Trouble> {
+        let path = self.path_of(name);
         self.stores
-            .remove(&self.shown(name))
-            .map_err(|error| trouble("remove", &self.shown(name), error))
+            .remove(&path)
+            .map_err(|error| trouble("remove", &path, error))
     }
 
     /// Lists all objects, at any depth, by name.
@@ -94,8 +98,13 @@ impl Bucket {
             .stores
             .list(&self.base)
             .map_err(|error| trouble("list", &self.base, error))?;
-        let named = |entry: ObjectEntry| Some((self.below(&entry.object)?.to_owned(), entry));
-        Ok(listed.into_iter().filter_map(named).collect())
+        let mut objects = Vec::with_capacity(listed.len());
+        for entry in listed {
+            if let Some(name) = self.name_of(&entry.object) {
+                objects.push((name.to_owned(), entry));
+            }
+        }
+        Ok(objects)
     }
 
     /// Completes an upload and returns its version; `None` if there is no such upload.
@@ -104,26 +113,33 @@ impl Bucket {
         name: &str,
         upload: &PendingUpload,
     ) -> Result<Option<String>, Trouble> {
-        let completed = self.stores.complete_upload(&self.shown(name), upload);
-        completed.map_err(|error| trouble("complete", &self.shown(name), error))
+        let path = self.path_of(name);
+        self.stores
+            .complete_upload(&path, upload)
+            .map_err(|error| trouble("complete", &path, error))
     }
 
     /// Returns the version that an upload will have.
     pub(super) fn version_of(&self, name: &str, upload: &PendingUpload) -> Option<String> {
-        self.stores.version_of(&self.shown(name), upload)
+        self.stores.version_of(&self.path_of(name), upload)
     }
 
     /// Drops unfinished uploads of tasks, of this run or an earlier one. Uploads of objects that no task
     /// writes belong to others.
     pub(super) fn abort_uploads(&self) -> Result<(), Trouble> {
-        let listed = self.stores.uploads(&self.base);
-        let listed = listed.map_err(|error| trouble("list the uploads of", &self.base, error))?;
-        let is_ours =
-            |upload: &&StoredUpload| self.below(&upload.object).is_some_and(is_written_by_tasks);
-        listed.iter().filter(is_ours).try_for_each(|upload| {
-            let aborted = self.stores.abort_upload(upload);
-            aborted.map_err(|error| trouble("abort an upload of", &upload.object, error))
-        })
+        let listed = self
+            .stores
+            .uploads(&self.base)
+            .map_err(|error| trouble("list the uploads of", &self.base, error))?;
+        for upload in &listed {
+            let name = self.name_of(&upload.object);
+            if name.is_some_and(is_written_by_tasks) {
+                self.stores
+                    .abort_upload(upload)
+                    .map_err(|error| trouble("abort an upload of", &upload.object, error))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -139,14 +155,16 @@ pub(super) fn is_remains(name: &str) -> bool {
     matches!(name, CLAIM | INTENT) || name.starts_with(PROBE) || name.starts_with(STORED_CHECKPOINT)
 }
 
-fn trouble(doing: &str, object: &str, error: StoreError) -> Trouble {
+/// Describes the error of a call on a store. Leaves out the path if the store's message contains it.
+fn trouble(doing: &str, path: &str, error: StoreError) -> Trouble {
     let StoreError {
         message,
         is_passing,
     } = error;
-    let what = match message.contains(object) {
-        true => format!("cannot {doing} output: {message}"),
-        false => format!("cannot {doing} {object}: {message}"),
+    let what = if message.contains(path) {
+        format!("cannot {doing} output: {message}")
+    } else {
+        format!("cannot {doing} {path}: {message}")
     };
     if is_passing {
         Trouble::Passing { what, away: true }

@@ -35,7 +35,7 @@ pub(super) fn whose(bucket: &Bucket, token: ClaimToken) -> Result<Whose, Trouble
 }
 
 pub(super) fn parse(bucket: &Bucket, text: &[u8]) -> Result<ClaimRecord, Trouble> {
-    let path = bucket.shown(CLAIM);
+    let path = bucket.path_of(CLAIM);
     ClaimRecord::parse(text, Path::new(&path)).map_err(|error| Trouble::Final(error.to_string()))
 }
 
@@ -45,7 +45,7 @@ pub(super) fn verify(bucket: &Bucket, token: ClaimToken) -> Result<(), Trouble> 
         Whose::Own(_) => Ok(()),
         Whose::Settled | Whose::Gone => Err(Trouble::Final(format!(
             "{} was removed while the job ran",
-            bucket.shown(CLAIM)
+            bucket.path_of(CLAIM)
         ))),
     }
 }

@@ -223,6 +223,12 @@ impl Disk {
             durable,
         })
     }
+
+    /// Opens an output directory in which nothing is synced.
+    pub(super) fn open_unsynced(&self, path: &Path) -> Result<Storage, StorageError> {
+        let durable = false;
+        self.open(path, durable)
+    }
 }
 
 impl Storage {
@@ -299,7 +305,8 @@ impl Storage {
 
     /// Returns whether the path still leads to this directory.
     pub(super) fn is_there(&self) -> Result<bool, StorageError> {
-        Ok(self.disk.open(&self.path, false)?.identity()? == self.identity()?)
+        let current = self.disk.open_unsynced(&self.path)?;
+        Ok(current.identity()? == self.identity()?)
     }
 
     /// Returns whether the directory was removed. An unmounted directory is not removed: it is still linked.

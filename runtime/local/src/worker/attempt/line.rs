@@ -46,7 +46,7 @@ impl ControlLine {
         encode_onto(&mut self.outbox, message)
     }
 
-    /// Ignores all further input.
+    /// Ignores all further input, and drops the bytes still to be sent.
     pub(super) fn close(&mut self) {
         self.is_open = false;
         self.outbox.clear();

@@ -294,7 +294,7 @@ impl Supervised {
         }
     }
 
-    /// Processes received messages; returns false if there were none.
+    /// Processes received messages; returns whether there may be more to read.
     fn receive(&mut self, supervision: &Supervision) -> bool {
         let received = match self.line.receive(self.process.control()) {
             Ok(received) => received,
