@@ -22,7 +22,7 @@ pub(super) const UNFINISHED: &str = ".unfinished";
 const CHUNKS_WAITING_MAX: usize = 4;
 /// Readable and executable by the owner, since a blob may be a program; no other access.
 pub(super) const MODE: u32 = 0o500;
-/// While it is written.
+/// Mode of a blob while it is written.
 const UNFINISHED_MODE: u32 = 0o600;
 /// Bytes of an unfinished file that are read at a time.
 const READ_BYTES: usize = 256 << 10;
@@ -46,16 +46,7 @@ impl BlobWriter {
         blob: Blob,
         unfinished: PathBuf,
     ) -> Result<BlobWriter, BlobError> {
-        // From here on, dropping this value releases the reservation.
-        let mut writer = BlobWriter {
-            store,
-            blob,
-            unfinished,
-            file: None,
-            hasher: Sha256::new(),
-            written: 0,
-            is_kept: false,
-        };
+        let mut writer = BlobWriter::without_file(store, blob, unfinished);
         let opening = Opening::CreateNew {
             mode: UNFINISHED_MODE,
         };
@@ -70,8 +61,16 @@ impl BlobWriter {
         blob: Blob,
         unfinished: PathBuf,
     ) -> Result<BlobWriter, BlobError> {
-        // From here on, dropping this value releases the reservation.
-        let mut writer = BlobWriter {
+        let mut writer = BlobWriter::without_file(store, blob, unfinished);
+        writer
+            .open_and_hash()
+            .map_err(|error| writer.io("continue", error))?;
+        Ok(writer)
+    }
+
+    /// Returns a writer that has not opened its file. Dropping it releases the reservation.
+    fn without_file(store: Arc<BlobStore>, blob: Blob, unfinished: PathBuf) -> BlobWriter {
+        BlobWriter {
             store,
             blob,
             unfinished,
@@ -79,15 +78,11 @@ impl BlobWriter {
             hasher: Sha256::new(),
             written: 0,
             is_kept: false,
-        };
-        writer
-            .take_in()
-            .map_err(|error| writer.io("continue", error))?;
-        Ok(writer)
+        }
     }
 
     /// Opens the unfinished file and reads it to its end, where writing continues.
-    fn take_in(&mut self) -> io::Result<()> {
+    fn open_and_hash(&mut self) -> io::Result<()> {
         let mut file = self.store.disk().open(&self.unfinished, Opening::Change)?;
         let mut bytes = vec![0; READ_BYTES];
         loop {
@@ -104,7 +99,7 @@ impl BlobWriter {
 
     /// Keeps what has been written for the next writer of the blob.
     fn keep(mut self) {
-        // Writes are not buffered.
+        // Closing the file loses nothing: writes are not buffered.
         self.file = None;
         self.is_kept = true;
         self.store
@@ -118,11 +113,10 @@ impl BlobWriter {
             return Err(self.wrong_length(written));
         }
         self.hasher.update(bytes);
-        let appended = self
-            .file
-            .as_mut()
-            .map_or(Ok(()), |file| file.write_all(bytes));
-        appended.map_err(|error| self.io("write", error))?;
+        if let Some(file) = &mut self.file {
+            let appended = file.write_all(bytes);
+            appended.map_err(|error| self.io("write", error))?;
+        }
         self.written = written;
         Ok(())
     }
@@ -137,13 +131,18 @@ impl BlobWriter {
         if found != digest {
             return Err(BlobError::Digest { digest, found });
         }
-        // Closed before the rename: a file open for writing cannot be executed.
-        let synced = self.file.take().map_or(Ok(()), |file| {
+        self.sync_and_add()
+            .map_err(|error| self.io("finish", error))
+    }
+
+    fn sync_and_add(&mut self) -> io::Result<PinnedBlob> {
+        if let Some(file) = self.file.take() {
             file.set_mode(MODE)?;
-            file.sync_data()
-        });
-        let added = synced.and_then(|()| self.store.add(self.blob, &self.unfinished));
-        added.map_err(|error| self.io("finish", error))
+            file.sync_data()?;
+            // Closed before the rename: a file open for writing cannot be executed.
+            drop(file);
+        }
+        self.store.add(self.blob, &self.unfinished)
     }
 
     /// Returns whether the file is not longer than the blob.
@@ -186,11 +185,11 @@ impl BlobIntake {
     /// Starts to write a blob; what has been written is removed if the rest does not arrive.
     pub(crate) fn start(tasks: &Tasks, store: Arc<BlobStore>, blob: Blob) -> BlobIntake {
         let (chunks, arriving) = channel(CHUNKS_WAITING_MAX);
-        let own = tasks.clone();
+        let own_tasks = tasks.clone();
         let writing = tasks.spawn(async move {
-            let writer = run(&own, blob, move || store.writer(blob)).await?;
-            let writer = write_all(&own, writer, arriving).await?;
-            run(&own, blob, move || writer.finish()).await
+            let writer = run_blocking(&own_tasks, blob, move || store.writer(blob)).await?;
+            let writer = write_all(&own_tasks, writer, arriving).await?;
+            run_blocking(&own_tasks, blob, move || writer.finish()).await
         });
         BlobIntake {
             blob,
@@ -208,21 +207,21 @@ impl BlobIntake {
         blob: Blob,
     ) -> (BlobIntake, u64) {
         let (chunks, arriving) = channel(CHUNKS_WAITING_MAX);
-        let (told, begun) = oneshot::channel();
-        let own = tasks.clone();
+        let (begun_sender, begun) = oneshot::channel();
+        let own_tasks = tasks.clone();
         let writing = tasks.spawn(async move {
-            let writer = run(&own, blob, move || store.continued(blob)).await?;
-            // The intake may be gone already.
-            let _ = told.send(writer.written);
-            let writer = write_all(&own, writer, arriving).await?;
+            let writer = run_blocking(&own_tasks, blob, move || store.continued(blob)).await?;
+            // The receiver is gone if nothing waits for the intake any more.
+            let _ = begun_sender.send(writer.written);
+            let writer = write_all(&own_tasks, writer, arriving).await?;
             if writer.written == blob.bytes {
-                return run(&own, blob, move || writer.finish()).await;
+                return run_blocking(&own_tasks, blob, move || writer.finish()).await;
             }
             let error = writer.wrong_length(writer.written);
             writer.keep();
             Err(error)
         });
-        // After an error, which `finish` returns, everything is received.
+        // If the file cannot be opened, the sender sends the whole blob and `finish` returns the error.
         let begun = begun.await.unwrap_or(0);
         (
             BlobIntake {
@@ -264,7 +263,7 @@ impl BlobIntake {
 }
 
 /// Runs one blocking step of writing a blob.
-async fn run<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     tasks: &Tasks,
     blob: Blob,
     step: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
@@ -284,7 +283,7 @@ async fn write_all(
     let mut waiting = Vec::new();
     while arriving.recv_many(&mut waiting, CHUNKS_WAITING_MAX).await > 0 {
         let chunks = std::mem::take(&mut waiting);
-        writer = run(tasks, blob, move || {
+        writer = run_blocking(tasks, blob, move || {
             for chunk in chunks {
                 writer.write(&chunk)?;
             }

@@ -31,7 +31,7 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// Returns whether a file is there, with its header.
+    /// Returns whether a file exists and its header can be read.
     fn has_content(&self, path: &Path) -> bool {
         let mut files = self.files.iter();
         files.any(|file| file.path == path && file.version.is_some())
@@ -51,8 +51,8 @@ pub(crate) struct SurveyedFile {
     pub(crate) is_whole: bool,
 }
 
-/// Reads a journal without changing it, because another process may be writing to it. Returns `None` if the directory has no
-/// journal.
+/// Reads a journal without changing it, because another process may be writing to it. Returns `None` if the
+/// directory has no journal.
 pub(crate) fn survey(disk: &dyn Disk, directory: &Path) -> Result<Option<Survey>, JournalError> {
     if !disk.is_directory(directory) {
         return Ok(None);
@@ -77,13 +77,21 @@ pub(crate) fn survey(disk: &dyn Disk, directory: &Path) -> Result<Option<Survey>
     };
     surveyor.find_snapshot(&generations)?;
     surveyor.read_journals(&generations)?;
-    let current = generations.last();
     let mut survey = surveyor.survey;
-    if survey.damage.is_none() && !survey.has_content(&journal_path(directory, current)) {
-        survey.loss = generations.loss(&journal_path(directory, current), current);
+    let current = generations.last();
+    let current_path = journal_path(directory, current);
+    if survey.damage.is_none() && !survey.has_content(&current_path) {
+        survey.loss = generations.loss(&current_path, current);
     }
     survey.header = surveyor.chain.header;
     Ok(Some(survey))
+}
+
+/// How much of a file a coordinator would use.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Usable {
+    Whole,
+    Part,
 }
 
 struct Surveyor<'a> {
@@ -101,26 +109,27 @@ impl Surveyor<'_> {
         for (generation, path) in snapshots.into_iter().rev() {
             let opened = Snapshot::open(self.disk, &path);
             let version = opened.as_ref().ok().map(|snapshot| snapshot.header.version);
-            let verified = opened.and_then(Snapshot::verify);
-            let damage = self.damage_of(verified)?;
-            let is_whole = damage.is_none();
-            self.add_file(&path, version, 0, is_whole)?;
-            if is_whole {
-                let snapshot = Snapshot::open(self.disk, &path)?;
-                self.chain = FileChain::after(Some(&snapshot));
-                self.survey.first = generation;
-                self.survey.recovered.snapshot = Some(snapshot);
-                return Ok(());
+            if let Err(error) = opened.and_then(Snapshot::verify) {
+                let damage = damage_of(error)?;
+                self.add_file(&path, version, 0, Usable::Part)?;
+                self.note_damage(damage);
+                continue;
             }
-            self.note(damage);
+            self.add_file(&path, version, 0, Usable::Whole)?;
+            // Verifying has read the open file to its end.
+            let snapshot = Snapshot::open(self.disk, &path)?;
+            self.chain = FileChain::after(Some(&snapshot));
+            self.survey.first = generation;
+            self.survey.recovered.snapshot = Some(snapshot);
+            return Ok(());
         }
         Ok(())
     }
 
     /// Keeps the first damage: the later ones may follow from it.
-    fn note(&mut self, damage: Option<JournalError>) {
+    fn note_damage(&mut self, damage: JournalError) {
         if self.survey.damage.is_none() {
-            self.survey.damage = damage;
+            self.survey.damage = Some(damage);
         }
     }
 
@@ -128,32 +137,31 @@ impl Surveyor<'_> {
     fn read_journals(&mut self, generations: &Generations) -> Result<(), JournalError> {
         let first = self.survey.first;
         let last = generations.journals.last().copied().unwrap_or(first);
-        let mut next = first;
+        let mut expected = first;
         let mut is_used = true;
         for &generation in generations.journals.range(first..) {
-            if generation != next && is_used {
-                is_used = false;
-                let missing = JournalError::SnapshotMissing {
-                    snapshot: snapshot_path(self.directory, generation),
-                    journal: journal_path(self.directory, generation),
-                    directory: self.directory.to_owned(),
-                };
-                self.note(Some(missing));
-            }
-            next = generation + 1;
             let path = journal_path(self.directory, generation);
+            if is_used && generation != expected {
+                is_used = false;
+                self.note_damage(JournalError::SnapshotMissing {
+                    snapshot: snapshot_path(self.directory, generation),
+                    journal: path.clone(),
+                    directory: self.directory.to_owned(),
+                });
+            }
+            expected = generation + 1;
             let content = JournalFile::read(self.disk, &path);
             if is_used {
-                is_used = self.take(&path, content, generation == last)?;
+                is_used = self.use_file(&path, content, generation == last)?;
             } else {
-                self.lose(&path, content)?;
+                self.collect_lost(&path, content)?;
             }
         }
         Ok(())
     }
 
     /// Uses a file up to its damage; returns whether the next one can be used as well.
-    fn take(
+    fn use_file(
         &mut self,
         path: &Path,
         content: Result<Option<Content>, JournalError>,
@@ -163,24 +171,23 @@ impl Surveyor<'_> {
             Ok(Some(content)) => content,
             // The coordinator died while creating it.
             Ok(None) if is_last => {
-                self.add_file(path, None, 0, true)?;
+                self.add_file(path, None, 0, Usable::Whole)?;
                 return Ok(true);
             }
             Ok(None) => {
-                self.note(Some(empty_before_successor(path)));
-                self.add_file(path, None, 0, false)?;
+                self.note_damage(empty_before_successor(path));
+                self.add_file(path, None, 0, Usable::Part)?;
                 return Ok(false);
             }
             Err(error) => {
-                let damage = self.damage_of(Err(error))?;
-                self.note(damage);
-                self.lose_headless(path)?;
+                self.note_damage(damage_of(error)?);
+                self.collect_headless(path)?;
                 return Ok(false);
             }
         };
         if let Err(error) = self.chain.add(path, &content) {
-            self.note(Some(error));
-            self.lose(path, Ok(Some(content)))?;
+            self.note_damage(error);
+            self.collect_lost(path, Ok(Some(content)))?;
             return Ok(false);
         }
         let damage = if is_last {
@@ -188,19 +195,24 @@ impl Surveyor<'_> {
         } else {
             content.damage_before_successor(path)
         };
-        let is_whole = damage.is_none();
-        self.note(damage);
+        let usable = match damage {
+            None => Usable::Whole,
+            Some(damage) => {
+                self.note_damage(damage);
+                Usable::Part
+            }
+        };
         let version = Some(content.header.version);
-        self.add_file(path, version, content.entries.len(), is_whole)?;
+        self.add_file(path, version, content.entries.len(), usable)?;
         let survey = &mut self.survey;
         survey.recovered.entries.extend(content.entries);
         survey.recovered.remarks.extend(content.cut);
         survey.lost.extend(content.lost);
-        Ok(is_whole)
+        Ok(usable == Usable::Whole)
     }
 
     /// Collects the entries of a file after the damage.
-    fn lose(
+    fn collect_lost(
         &mut self,
         path: &Path,
         content: Result<Option<Content>, JournalError>,
@@ -208,43 +220,31 @@ impl Surveyor<'_> {
         match content {
             Ok(Some(content)) => {
                 let header = &content.header;
-                let of_this_journal = self
-                    .chain
-                    .header
-                    .as_ref()
-                    .is_none_or(|known| known.journal == header.journal);
-                self.add_file(path, Some(header.version), content.entries.len(), false)?;
-                if of_this_journal {
+                let known = self.chain.header.as_ref();
+                let is_of_this_journal = known.is_none_or(|known| known.journal == header.journal);
+                let version = Some(header.version);
+                self.add_file(path, version, content.entries.len(), Usable::Part)?;
+                if is_of_this_journal {
                     self.survey.lost.extend(content.entries);
                     self.survey.lost.extend(content.lost);
                 }
                 Ok(())
             }
-            Ok(None) => self.add_file(path, None, 0, false),
+            Ok(None) => self.add_file(path, None, 0, Usable::Part),
             Err(error) => {
-                self.damage_of(Err(error))?;
-                self.lose_headless(path)
+                // The survey reports only the first damage.
+                damage_of(error)?;
+                self.collect_headless(path)
             }
         }
     }
 
-    fn lose_headless(&mut self, path: &Path) -> Result<(), JournalError> {
-        self.add_file(path, None, 0, false)?;
+    /// Collects the entries of a file whose header cannot be read.
+    fn collect_headless(&mut self, path: &Path) -> Result<(), JournalError> {
+        self.add_file(path, None, 0, Usable::Part)?;
         let entries = JournalFile::read_headless(self.disk, path)?;
         self.survey.lost.extend(entries);
         Ok(())
-    }
-
-    /// Returns the damage that an error reports; fails for other errors.
-    fn damage_of(
-        &self,
-        result: Result<(), JournalError>,
-    ) -> Result<Option<JournalError>, JournalError> {
-        match result {
-            Ok(()) => Ok(None),
-            Err(error @ JournalError::Damaged { .. }) => Ok(Some(error)),
-            Err(error) => Err(error),
-        }
     }
 
     fn add_file(
@@ -252,7 +252,7 @@ impl Surveyor<'_> {
         path: &Path,
         version: Option<u32>,
         entries: usize,
-        is_whole: bool,
+        usable: Usable,
     ) -> Result<(), JournalError> {
         let stat = self
             .disk
@@ -263,8 +263,16 @@ impl Surveyor<'_> {
             bytes: stat.bytes,
             version,
             entries,
-            is_whole,
+            is_whole: usable == Usable::Whole,
         });
         Ok(())
+    }
+}
+
+/// Returns an error that reports damage; fails with any other error.
+fn damage_of(error: JournalError) -> Result<JournalError, JournalError> {
+    match error {
+        JournalError::Damaged { .. } => Ok(error),
+        other => Err(other),
     }
 }

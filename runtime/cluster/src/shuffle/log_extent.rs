@@ -16,18 +16,16 @@ pub(crate) struct LogExtent {
 }
 
 impl LogExtent {
-    /// Returns its length and at most `most` bytes from `offset` on. An empty log need not have a file.
+    /// Returns the length of the log, and at most `most` of its bytes from `offset` in the log on. An empty log need
+    /// not have a file.
     pub(crate) fn read(&self, offset: u64, most: u64) -> io::Result<(u64, Vec<u8>)> {
         if self.bytes == Some(0) {
             return Ok((0, Vec::new()));
         }
-        let named = |error: io::Error| {
-            io::Error::new(
-                error.kind(),
-                format!("cannot read {}: {error}", self.path.display()),
-            )
-        };
-        self.read_file(offset, most).map_err(named)
+        self.read_file(offset, most).map_err(|error| {
+            let message = format!("cannot read {}: {error}", self.path.display());
+            io::Error::new(error.kind(), message)
+        })
     }
 
     fn read_file(&self, offset: u64, most: u64) -> io::Result<(u64, Vec<u8>)> {
@@ -36,15 +34,18 @@ impl LogExtent {
             Some(bytes) => bytes,
             None => file.metadata()?.len().saturating_sub(self.offset),
         };
-        let mut bytes = vec![0; length.saturating_sub(offset).min(most) as usize];
-        let mut have = 0;
-        while have < bytes.len() {
-            match file.read_at(&mut bytes[have..], self.offset + offset + have as u64)? {
-                0 => break,
-                count => have += count,
+        let wanted = length.saturating_sub(offset).min(most);
+        let mut bytes = vec![0; wanted as usize];
+        let start = self.offset + offset;
+        let mut filled = 0;
+        while filled < bytes.len() {
+            let count = file.read_at(&mut bytes[filled..], start + filled as u64)?;
+            if count == 0 {
+                break;
             }
+            filled += count;
         }
-        bytes.truncate(have);
+        bytes.truncate(filled);
         Ok((length, bytes))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
-use napreduce_engine::FaultPlace;
+use napreduce_engine::{FaultPlace, JobId};
 use napreduce_local::clock::now;
 use napreduce_local::process::Executable;
 use napreduce_local::worker::Prepared;
@@ -22,6 +22,44 @@ use crate::blobs::{BlobError, FetchError, PinnedBlob, Stamp, fetch, program_arch
 /// Pauses between tries to fetch a file.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
+/// The files that the tasks of a job need. Keeps the program pinned.
+struct JobFiles {
+    directories: Vec<PathBuf>,
+    program: Option<PinnedBlob>,
+    copies: Vec<SideFileCopy>,
+}
+
+/// A worker's own copy of a side file.
+struct SideFileCopy {
+    path: PathBuf,
+    /// The stamp of the file when it was copied.
+    stamp: Stamp,
+}
+
+impl JobFiles {
+    /// Returns whether all files are unchanged. Tasks run as this user and could overwrite the copies. If others have
+    /// removed a directory, the next attempt makes it again. Blocking.
+    fn are_intact(&self) -> bool {
+        for directory in &self.directories {
+            if !directory.is_dir() {
+                return false;
+            }
+        }
+        if let Some(program) = &self.program
+            && !program.is_as_verified()
+        {
+            return false;
+        }
+        self.copies.iter().all(SideFileCopy::is_intact)
+    }
+}
+
+impl SideFileCopy {
+    fn is_intact(&self) -> bool {
+        Stamp::at(&RealDisk, &self.path).is_ok_and(|current| current == self.stamp)
+    }
+}
+
 /// Prepares everything. On failure the waiting attempts fail, and the next one retries.
 pub(super) async fn prepare(
     environment: Arc<WorkerEnvironment>,
@@ -30,7 +68,7 @@ pub(super) async fn prepare(
     let paths = &environment.paths;
     let job = description.job;
     let files = paths.files(job);
-    let directories = [
+    let directories = vec![
         paths.shuffle(job),
         paths.scratches(job),
         paths.checkpoints(job),
@@ -39,58 +77,66 @@ pub(super) async fn prepare(
     for directory in &directories {
         make_directory(directory).map_err(|error| not_made(&environment, &error))?;
     }
-    let (program, pinned) = match description.program {
-        Some(blob) => {
-            let pinned = fetch_patiently(&environment, blob, "the job's program").await?;
-            let program = Executable {
-                path: pinned.path(),
-                name: description.definition.clone().into(),
-            };
-            check_architecture(&environment, &program.path)?;
-            (Some(program), Some(pinned))
-        }
-        None => (None, None),
-    };
-    let mut copies: Vec<(PathBuf, Stamp)> = Vec::new();
-    for file in &description.files {
-        check_name(file)?;
-        let what = format!("the side file {:?}", file.name);
-        let pinned = fetch_patiently(&environment, file.blob, &what).await?;
-        let own = files.join(&file.name);
-        let unfinished = paths.job(job).join("side-file.unfinished");
-        let to = own.clone();
-        let tasks = &environment.configuration.world.tasks;
-        let copied = tasks
-            .blocking(move || copy_file(&pinned, &unfinished, &to))
-            .await;
-        let stamp = copied
-            .unwrap_or_else(|error| Err(io::Error::other(error)))
-            .map_err(|error| {
-                let host = &environment.host;
-                let own = own.display();
-                TaskError::local(
-                    format!("host {host} cannot copy {what} to {own}: {error}"),
-                    &error,
-                )
-            })?;
-        copies.push((own, stamp));
+    let mut program = None;
+    let mut pinned_program = None;
+    if let Some(blob) = description.program {
+        let pinned = fetch_patiently(&environment, blob, "the job's program").await?;
+        let path = pinned.path();
+        check_architecture(&environment, &path)?;
+        program = Some(Executable {
+            path,
+            name: description.definition.clone().into(),
+        });
+        pinned_program = Some(pinned);
     }
-    // Keeps the program pinned. Tasks run as this user and could overwrite the copies. If others have removed a
-    // directory, the next attempt makes it again.
-    let is_intact = move || {
-        directories.iter().all(|directory| directory.is_dir())
-            && pinned.as_ref().is_none_or(PinnedBlob::is_as_verified)
-            && copies
-                .iter()
-                .all(|(path, stamp)| Stamp::at(&RealDisk, path).is_ok_and(|now| now == *stamp))
+    let mut copies = Vec::new();
+    for file in &description.files {
+        copies.push(fetch_side_file(&environment, job, file).await?);
+    }
+    let job_files = JobFiles {
+        directories,
+        program: pinned_program,
+        copies,
     };
     Ok(Prepared {
         program,
         files,
-        is_intact: Box::new(is_intact),
+        is_intact: Box::new(move || job_files.are_intact()),
     })
 }
 
+/// Fetches a side file and copies it to the directory of the job's files.
+async fn fetch_side_file(
+    environment: &WorkerEnvironment,
+    job: JobId,
+    file: &SideFile,
+) -> Result<SideFileCopy, TaskError> {
+    check_name(file)?;
+    let what = format!("the side file {:?}", file.name);
+    let pinned = fetch_patiently(environment, file.blob, &what).await?;
+    let path = environment.paths.files(job).join(&file.name);
+    let unfinished = environment.paths.job(job).join("side-file.unfinished");
+    let to = path.clone();
+    let tasks = &environment.configuration.world.tasks;
+    let copying = tasks.blocking(move || copy_file(&pinned, &unfinished, &to));
+    let copied = match copying.await {
+        Ok(copied) => copied,
+        Err(panicked) => Err(io::Error::other(panicked)),
+    };
+    match copied {
+        Ok(stamp) => Ok(SideFileCopy { path, stamp }),
+        Err(error) => {
+            let host = &environment.host;
+            let own = path.display();
+            Err(TaskError::local(
+                format!("host {host} cannot copy {what} to {own}: {error}"),
+                &error,
+            ))
+        }
+    }
+}
+
+/// Fetches a blob; retries transient errors until the time limit.
 async fn fetch_patiently(
     environment: &WorkerEnvironment,
     blob: Blob,
@@ -103,18 +149,15 @@ async fn fetch_patiently(
             Ok(pinned) => return Ok(pinned),
             Err(error) => error,
         };
-        let is_passing = error.is_passing();
-        if !is_passing
-            || began.elapsed() + backoff.peek() > environment.configuration.fetch_patience
-        {
-            let host = &environment.host;
+        let host = &environment.host;
+        if !error.is_passing() {
+            let message = format!("host {host} cannot fetch {what}: {error}");
+            return Err(TaskError::retryable(message).at(place_of(&error)));
+        }
+        if began.elapsed() + backoff.peek() > environment.configuration.fetch_patience {
             let seconds = began.elapsed().as_secs();
-            let failed = TaskError::retryable(if is_passing {
-                format!("host {host} could not fetch {what} within {seconds} s: {error}")
-            } else {
-                format!("host {host} cannot fetch {what}: {error}")
-            });
-            return Err(failed.at(place_of(&error)));
+            let message = format!("host {host} could not fetch {what} within {seconds} s: {error}");
+            return Err(TaskError::retryable(message).at(place_of(&error)));
         }
         sleep(backoff.next_pause()).await;
     }
@@ -163,11 +206,11 @@ fn check_architecture(environment: &WorkerEnvironment, program: &Path) -> Result
 /// Checks that a name, which comes from the submitter, does not lead out of the directory.
 fn check_name(file: &SideFile) -> Result<(), TaskError> {
     let mut components = Path::new(&file.name).components();
-    let one = matches!(
+    let is_one_name = matches!(
         (components.next(), components.next()),
         (Some(Component::Normal(_)), None)
     );
-    if one && !file.name.contains(['/', '\0']) {
+    if is_one_name && !file.name.contains(['/', '\0']) {
         Ok(())
     } else {
         Err(TaskError::fatal(format!(

@@ -14,32 +14,42 @@ use crate::coordinator::requests::{LoopRequest, check_reason};
 
 impl Client {
     /// Reruns a job; the answer is that of a submission.
-    pub(super) async fn rerun(&mut self, asked: RerunJob) -> Result<(), Parting> {
-        check_reason(&asked.of.reason)?;
-        let job = asked.of.job;
+    pub(super) async fn rerun(&mut self, request: RerunJob) -> Result<(), Parting> {
+        check_reason(&request.of.reason)?;
+        let job = request.of.job;
         let definition = self
             .question(|reply| LoopRequest::Definition { job, reply })
             .await?;
         let blobs = Arc::clone(&self.desk.blobs);
         let tasks = &self.desk.world.tasks;
-        let prepared = tasks.blocking(move || prepare(*definition, &blobs, asked));
-        let prepared = prepared
-            .await
-            .map_err(|error| Parting::Source(error.to_string()))?;
-        let (submission, pins) =
-            prepared.map_err(|why| Refusal::wrong(format!("cannot rerun {job}: {why}")))?;
-        self.pins = pins;
-        self.submit(Box::new(submission)).await
+        let preparing = tasks.blocking(move || prepare(*definition, &blobs, request));
+        let prepared = match preparing.await {
+            Ok(prepared) => prepared,
+            Err(error) => return Err(Parting::Source(error.to_string())),
+        };
+        match prepared {
+            Ok(prepared) => {
+                self.pins = prepared.pins;
+                self.submit(Box::new(prepared.submission)).await
+            }
+            Err(why) => Err(Refusal::wrong(format!("cannot rerun {job}: {why}")).into()),
+        }
     }
 }
 
-/// Returns the submission that repeats a job, and the pins of its program and files. Blocking.
+/// A job to be submitted again.
+struct Prepared {
+    submission: Submission,
+    /// The pins of its program and files.
+    pins: BTreeMap<Digest, PinnedBlob>,
+}
+
+/// Prepares the submission that repeats a job, or returns the reason why it cannot be repeated. Blocking.
 fn prepare(
     definition: Accepted,
     blobs: &Arc<BlobStore>,
-    asked: RerunJob,
-) -> Result<(Submission, BTreeMap<Digest, PinnedBlob>), String> {
-    let RerunJob { token, of, output } = asked;
+    request: RerunJob,
+) -> Result<Prepared, String> {
     let program = definition.program.ok_or("it has no stored program")?;
     let pinned = pin(blobs, program)?;
     let architecture = pinned.architecture().map_err(|error| error.to_string())?;
@@ -47,17 +57,17 @@ fn prepare(
     for file in &definition.files {
         pins.insert(file.blob.digest, pin(blobs, file.blob)?);
     }
-    let plan = plan_again(definition.plan, output)?;
+    let plan = rerun_plan(definition.plan, request.output)?;
     let submission = Submission {
-        token,
+        token: request.token,
         plan,
         user: definition.user,
         program,
         architecture: architecture.to_owned(),
         files: definition.files,
-        rerun_of: Some(of),
+        rerun_of: Some(request.of),
     };
-    Ok((submission, pins))
+    Ok(Prepared { submission, pins })
 }
 
 fn pin(blobs: &Arc<BlobStore>, blob: Blob) -> Result<PinnedBlob, String> {
@@ -72,11 +82,13 @@ fn pin(blobs: &Arc<BlobStore>, blob: Blob) -> Result<PinnedBlob, String> {
 }
 
 /// Returns the plan of a rerun: that of the job, possibly with another output.
-fn plan_again(mut plan: JobPlan, output: Option<PathBuf>) -> Result<JobPlan, String> {
+fn rerun_plan(mut plan: JobPlan, output: Option<PathBuf>) -> Result<JobPlan, String> {
     if plan.chain.is_some() {
         return Err("it is one of several jobs of a program; rerun the program".to_owned());
     }
-    plan.output = output.unwrap_or(plan.output);
+    if let Some(output) = output {
+        plan.output = output;
+    }
     Ok(plan)
 }
 
@@ -96,8 +108,8 @@ mod tests {
             checkpoint,
             ..JobPlan::new("count", "s3://bucket/out")
         };
-        assert_eq!(plan_again(plan.clone(), None), Ok(plan.clone()));
-        let again = plan_again(plan, Some("s3://bucket/again".into())).expect("it can be rerun");
+        assert_eq!(rerun_plan(plan.clone(), None), Ok(plan.clone()));
+        let again = rerun_plan(plan, Some("s3://bucket/again".into())).expect("it can be rerun");
         assert_eq!(
             (again.checkpoint, again.output),
             (checkpoint, "s3://bucket/again".into())
