@@ -98,6 +98,21 @@ async fn second_worker_of_same_name_is_refused() {
     stage.end().await;
 }
 
+/// The numbers of another journal mean other orders, even if they are equal.
+#[tokio::test]
+async fn worker_with_number_of_another_journal_does_not_continue() {
+    let mut stage = Stage::new();
+    stage.play("worker w 1").await;
+    let mut hello = stage.worker("w").hello.clone();
+    let (journal, number) = hello.before.expect("a number");
+    hello.before = Some((journal ^ 1, number));
+    match answer_to_hello(&stage, 98, hello).await {
+        ToWorker::Welcome { worker, .. } => assert_eq!(worker, WorkerId(2)),
+        other => panic!("{other:?}"),
+    }
+    stage.end().await;
+}
+
 /// Under another number, the worker sees that it is a new one and gives up its orders.
 #[tokio::test]
 async fn worker_whose_number_was_lost_with_the_journal_gets_another() {

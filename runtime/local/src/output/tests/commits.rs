@@ -150,6 +150,22 @@ fn old_part_in_place_is_not_counted_as_moved() {
 }
 
 #[test]
+fn part_of_another_length_is_reported_before_the_commit() {
+    let place = Place::new();
+    place.fill();
+    let mut claim = place
+        .take(&Disk::default(), AGAIN)
+        .expect("it may be overwritten");
+    let manifest = write_parts(&claim);
+    fs::write(claim.paths().promoted(attempt(0, 2)), "firs").expect("written");
+    let before = place.files();
+    let trouble = claim.commit(&manifest).expect_err("a part is too short");
+    let words = trouble.in_words(&place.out());
+    assert!(words.contains("part-r-00000.2"), "{words}");
+    assert_eq!(place.files(), before, "the old output is as it was");
+}
+
+#[test]
 fn missing_or_changed_moved_part_is_reported() {
     for text in [None, Some("changed")] {
         let place = Place::new();
