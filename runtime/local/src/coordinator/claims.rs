@@ -87,3 +87,23 @@ impl Claims {
         Some(held.collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::now;
+
+    /// Another run may take an output directory whose lease was not renewed.
+    #[test]
+    fn leases_are_renewed_at_each_interval() {
+        let began = now();
+        let mut claims = Claims::new(began);
+        for interval in 1..4 {
+            let due = began + RENEWAL * interval;
+            let early = due - Duration::from_millis(1);
+            assert!(claims.renewals_due(early).is_none(), "{interval}");
+            assert!(claims.renewals_due(due).is_some(), "{interval}");
+            assert!(claims.renewals_due(due).is_none(), "{interval}");
+        }
+    }
+}
