@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use napreduce_engine::JobId;
 use napreduce_protocol::Backoff;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::output::{OutputClaim, Renewal};
+use crate::output::OutputClaim;
 
 /// Pauses between tries to reach the storage of an output.
 pub(super) const BACKOFF: Backoff =
@@ -36,6 +37,8 @@ pub(super) enum Claim {
 pub(super) struct Claims {
     by_job: BTreeMap<JobId, Claim>,
     renewed: Instant,
+    /// Renewals that may hang because the storage does.
+    renewing: BTreeMap<JobId, JoinHandle<()>>,
 }
 
 impl Claims {
@@ -43,6 +46,7 @@ impl Claims {
         Claims {
             by_job: BTreeMap::new(),
             renewed: now,
+            renewing: BTreeMap::new(),
         }
     }
 
@@ -74,17 +78,23 @@ impl Claims {
         self.by_job.iter().filter_map(due).collect()
     }
 
-    /// Returns the renewals of all leases, if it is time.
-    pub fn renewals_due(&mut self, now: Instant) -> Option<Vec<Renewal>> {
+    /// Returns whether it is time to renew all leases, once at each interval.
+    pub fn begin_renewals(&mut self, now: Instant) -> bool {
         if now.duration_since(self.renewed) < RENEWAL {
-            return None;
+            return false;
         }
         self.renewed = now;
-        let held = self.by_job.values().filter_map(|claim| match claim {
-            Claim::Held(claim) => Some(claim.renewal()),
-            _ => None,
-        });
-        Some(held.collect())
+        self.renewing.retain(|_, renewing| !renewing.is_finished());
+        true
+    }
+
+    /// Returns whether the last renewal of a job's lease hangs.
+    pub fn is_renewing(&self, job: JobId) -> bool {
+        self.renewing.contains_key(&job)
+    }
+
+    pub fn set_renewing(&mut self, job: JobId, renewing: JoinHandle<()>) {
+        self.renewing.insert(job, renewing);
     }
 }
 
@@ -101,9 +111,9 @@ mod tests {
         for interval in 1..4 {
             let due = began + RENEWAL * interval;
             let early = due - Duration::from_millis(1);
-            assert!(claims.renewals_due(early).is_none(), "{interval}");
-            assert!(claims.renewals_due(due).is_some(), "{interval}");
-            assert!(claims.renewals_due(due).is_none(), "{interval}");
+            assert!(!claims.begin_renewals(early), "{interval}");
+            assert!(claims.begin_renewals(due), "{interval}");
+            assert!(!claims.begin_renewals(due), "{interval}");
         }
     }
 }

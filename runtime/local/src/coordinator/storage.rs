@@ -12,7 +12,7 @@ use super::claims::Claim;
 use super::outside::run_outside;
 use super::{Check, Coordinator, Input};
 use crate::clock::now;
-use crate::output::{OutputClaim, Resumed, Trouble, resume_output};
+use crate::output::{OutputClaim, Resumed, Trouble, renew_lease, resume_output};
 
 /// Time limit for checking a directory after a task failure; a slower one counts as unreachable.
 const CHECK_MAX: Duration = Duration::from_millis(250);
@@ -228,13 +228,26 @@ impl Coordinator {
             self.resume_claim(job, tries);
         }
         self.look_after_endings(now);
-        if let Some(renewals) = self.claims.renewals_due(now) {
-            self.world.tasks.blocking(move || {
-                for renew in renewals {
-                    // The next step of a job meets the same error and reports it.
-                    let _ = renew();
-                }
+        if self.claims.begin_renewals(now) {
+            self.renew_leases();
+        }
+    }
+
+    /// Renews the leases of all jobs, also of those whose output is being committed or removed: that can take longer
+    /// than a lease lasts. Each for itself, since the storage of one may hang.
+    fn renew_leases(&mut self) {
+        for (&job, known) in self.state.jobs() {
+            if self.claims.is_renewing(job) {
+                continue;
+            }
+            let disk = self.disk.clone();
+            let output = known.accepted.plan.output.clone();
+            let token = known.accepted.claim.token;
+            let renewing = self.world.tasks.blocking(move || {
+                // The next step of the job meets the same error and reports it.
+                let _ = renew_lease(&disk, &output, token);
             });
+            self.claims.set_renewing(job, renewing);
         }
     }
 }

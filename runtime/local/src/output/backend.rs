@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use napreduce_protocol::JobError;
+use napreduce_protocol::{ClaimToken, JobError};
 
 use super::manifest::Manifest;
 use super::request::{ClaimMark, ClaimRequest};
@@ -24,6 +24,10 @@ pub(super) trait OutputBackend {
         request: &ClaimRequest<'_>,
         mark: ClaimMark,
     ) -> Result<Resumed<dyn OutputClaim>, Trouble>;
+
+    /// Renews the lease of a claim, which shows other hosts that the holder is alive. Changes nothing if the output
+    /// does not belong to the claim.
+    fn renew(&self, output: &Path, token: ClaimToken) -> Result<(), Trouble>;
 }
 
 /// An output claimed for this run.
@@ -62,13 +66,7 @@ pub trait OutputClaim: fmt::Debug + Send {
 
     /// Removes the remaining work when the output is in place. The output does not depend on it.
     fn clean_up(self: Box<Self>) -> Result<(), Trouble>;
-
-    /// Returns the renewal of the lease that shows other hosts that the holder is alive.
-    fn renewal(&self) -> Renewal;
 }
-
-/// Renews a lease; must be called periodically. The next step of the job meets and reports any error.
-pub type Renewal = Box<dyn Fn() -> Result<(), Trouble> + Send>;
 
 /// The result of resuming a claim.
 #[derive(Debug)]

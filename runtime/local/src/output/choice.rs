@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use napreduce_protocol::{JobError, StorageScheme};
+use napreduce_protocol::{ClaimToken, JobError, StorageScheme};
 
 use super::backend::{OutputBackend, OutputClaim, Resumed};
 use super::bucket::{Bucket, named_by_coordinator};
@@ -55,6 +55,11 @@ pub(crate) fn resume_output(
     mark: ClaimMark,
 ) -> Result<Resumed<dyn OutputClaim>, Trouble> {
     backend_of(disk, request.output)?.resume(request, mark)
+}
+
+/// Renews the lease of a claim; must be called periodically until the output is settled. Blocking.
+pub(crate) fn renew_lease(disk: &Disk, output: &Path, token: ClaimToken) -> Result<(), Trouble> {
+    backend_of(disk, output)?.renew(output, token)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use napreduce_protocol::{ClaimToken, IoResult, JobError};
 
-use super::backend::{OutputBackend, OutputClaim, Renewal, Resumed};
+use super::backend::{OutputBackend, OutputClaim, Resumed};
 use super::commit::{Commit, write_intent};
 use super::holder::Holding;
 use super::intent::roll_forward;
@@ -137,6 +137,16 @@ impl OutputBackend for Disk {
     ) -> Result<Resumed<dyn OutputClaim>, Trouble> {
         Ok(DirectoryClaim::resume(self, request, mark)?.into())
     }
+
+    fn renew(&self, output: &Path, token: ClaimToken) -> Result<(), Trouble> {
+        let storage = self.open_unsynced(output)?;
+        let path = claim_in(Path::new(TEMPORARY));
+        let record = ClaimRecord::read(&storage, &path)?;
+        if record.is_some_and(|record| record.token == token) {
+            storage.touch(&path)?;
+        }
+        Ok(())
+    }
 }
 
 impl OutputClaim for DirectoryClaim {
@@ -225,24 +235,6 @@ impl OutputClaim for DirectoryClaim {
         )?;
         remove_retired(&self.storage, self.record.submission)
     }
-
-    fn renewal(&self) -> Renewal {
-        let disk = self.storage.disk();
-        let output = self.storage.path().to_owned();
-        let token = self.record.token;
-        Box::new(move || renew(&disk, &output, token))
-    }
-}
-
-/// Renews the lease of a claim, if it still has the directory.
-fn renew(disk: &Disk, output: &Path, token: ClaimToken) -> Result<(), Trouble> {
-    let storage = disk.open_unsynced(output)?;
-    let path = claim_in(Path::new(TEMPORARY));
-    let record = ClaimRecord::read(&storage, &path)?;
-    if record.is_some_and(|record| record.token == token) {
-        storage.touch(&path)?;
-    }
-    Ok(())
 }
 
 /// Completes the removals of an earlier process of this job. Failures are harmless.

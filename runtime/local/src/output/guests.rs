@@ -11,6 +11,7 @@ use napreduce_protocol::{
 };
 
 use super::backend::OutputClaim;
+use super::choice::renew_lease;
 use super::claim::DirectoryClaim;
 use super::intent::missing;
 use super::manifest::Manifest;
@@ -85,9 +86,10 @@ impl GuestOutput {
 
     /// Returns a function that renews the lease of the claim.
     pub fn renewal(&self) -> impl Fn() + use<> {
-        let renew = self.claim.renewal();
+        let output = self.output.clone();
+        let token = self.claim.mark().token;
         // The next step of the job meets the same error and reports it.
-        move || drop(renew())
+        move || drop(renew_lease(&Disk::default(), &output, token))
     }
 
     /// Removes all files of the job.

@@ -27,9 +27,9 @@ mod tests;
 mod trouble;
 mod whose;
 
-pub use backend::{OutputClaim, Renewal, Resumed};
-pub(crate) use choice::resume_output;
+pub use backend::{OutputClaim, Resumed};
 pub use choice::{check_output, take_output};
+pub(crate) use choice::{renew_lease, resume_output};
 pub use guests::GuestOutput;
 pub(crate) use layout::JobPaths;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use napreduce_protocol::{ClaimToken, JobError, PutCondition};
 
-use super::super::backend::{OutputBackend, OutputClaim, Renewal, Resumed};
+use super::super::backend::{OutputBackend, OutputClaim, Resumed};
 use super::super::holder::Holding;
 use super::super::layout::JobPaths;
 use super::super::manifest::Manifest;
@@ -185,6 +185,10 @@ impl OutputBackend for Bucket {
     ) -> Result<Resumed<dyn OutputClaim>, Trouble> {
         Ok(BucketClaim::resume(self.clone(), request, mark)?.into())
     }
+
+    fn renew(&self, _: &Path, token: ClaimToken) -> Result<(), Trouble> {
+        rewrite(self, token, |_| {}).map(drop)
+    }
 }
 
 impl OutputClaim for BucketClaim {
@@ -228,12 +232,6 @@ impl OutputClaim for BucketClaim {
         self.sweep()?;
         self.verify()?;
         self.bucket.remove(CLAIM)
-    }
-
-    fn renewal(&self) -> Renewal {
-        let bucket = self.bucket.clone();
-        let token = self.record.token;
-        Box::new(move || rewrite(&bucket, token, |_| {}).map(drop))
     }
 }
 

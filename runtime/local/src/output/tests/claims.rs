@@ -1,5 +1,6 @@
 //! Claims of a directory: by living and dead processes, other hosts, and repeated submissions.
 
+use super::super::backend::OutputBackend;
 use super::super::layout::{claim_in, retired, staged};
 use super::super::record::ClaimRecord;
 use super::super::trouble::ClaimError;
@@ -148,7 +149,8 @@ fn only_the_holder_renews_its_lease() {
     let claim = place
         .take(&Disk::default(), FIRST)
         .expect("a free directory");
-    let renew = claim.renewal();
+    let token = claim.mark().token;
+    let renew = || Disk::default().renew(&place.out(), token);
     let age = || {
         let modified = fs::metadata(place.record_file())
             .and_then(|found| found.modified())

@@ -1,5 +1,6 @@
 //! Claims of an output in an object store: granted and refused.
 
+use super::super::super::backend::OutputBackend;
 use super::super::super::holder::life_of;
 use super::super::super::record::ClaimRecord;
 use super::super::super::trouble::ClaimError;
@@ -148,7 +149,8 @@ fn claim_of_other_host_expires_with_its_lease() {
 fn only_the_holder_renews_its_lease() {
     let stores = MemoryStores::default();
     let claim = take(stores.process(None), FIRST).expect("it is free");
-    let renew = claim.renewal();
+    let token = claim.mark().token;
+    let renew = || bucket(stores.process(None)).renew(Path::new(OUT), token);
     let before = (stores.version(CLAIM), stores.files());
     renew().expect("it is ours");
     assert_eq!(stores.files(), before.1);
