@@ -4,6 +4,7 @@ use std::os::unix::fs::symlink;
 
 use super::super::intent::roll_forward;
 use super::super::layout::SUCCESS;
+use super::super::storage::script::Done;
 use super::*;
 
 #[test]
@@ -163,6 +164,27 @@ fn part_of_another_length_is_reported_before_the_commit() {
     let words = trouble.in_words(&place.out());
     assert!(words.contains("part-r-00000.2"), "{words}");
     assert_eq!(place.files(), before, "the old output is as it was");
+}
+
+/// A power loss must not take back a part that the intent names, even if its task has not synced the directory.
+#[test]
+fn names_of_parts_are_synced_before_the_intent_is_recorded() {
+    let place = Place::new();
+    let (disk, script) = DiskScript::disk(&place.out(), None);
+    let mut claim = place.take(&disk, FIRST).expect("a free directory");
+    let manifest = write_parts(&claim);
+    let before = script.done().len();
+    claim.commit(&manifest).expect("a commit");
+    let done = script.done();
+    let committed = place.out().join(claim.paths().committed());
+    let intent = place.out().join(claim.paths().intent());
+    let synced = done[before..]
+        .iter()
+        .position(|done| *done == Done::SyncDirectory(committed.clone()));
+    let recorded = done[before..]
+        .iter()
+        .position(|done| matches!(done, Done::Rename(_, to) if *to == intent));
+    assert!(synced.is_some() && synced < recorded, "{done:#?}");
 }
 
 #[test]
