@@ -8,13 +8,11 @@ use napreduce_protocol::Backoff;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::output::OutputClaim;
+use crate::output::{OutputClaim, RENEWAL};
 
 /// Pauses between tries to reach the storage of an output.
 pub(super) const BACKOFF: Backoff =
     Backoff::new(Duration::from_millis(250), Duration::from_secs(15));
-/// Interval of lease renewals; a quarter of the expiry time.
-const RENEWAL: Duration = Duration::from_secs(15);
 
 /// The claim of a job.
 #[derive(Debug)]

@@ -28,8 +28,8 @@ mod trouble;
 mod whose;
 
 pub use backend::{OutputClaim, Resumed};
+pub(crate) use choice::{RENEWAL, renew_lease, resume_output};
 pub use choice::{check_output, take_output};
-pub(crate) use choice::{renew_lease, resume_output};
 pub use guests::GuestOutput;
 pub(crate) use layout::JobPaths;
 #[cfg(test)]
