@@ -10,7 +10,7 @@ use napreduce_local::{GuestOutput, ProgressDisplay, interrupted, next_job};
 use napreduce_protocol::{JobError, JobPlan, JobProgress, JobReport, PhaseProgress};
 use napreduce_task::{signal_name, task_process_requested};
 use tokio::runtime::Builder;
-use tokio::time::{interval, timeout};
+use tokio::time::timeout;
 
 use super::checkpoints::SubmissionCheckpoints;
 use super::directory::Submission;
@@ -19,8 +19,6 @@ use super::outcome::GuestOutcome;
 use crate::forms::{EngineEvent, PendingPart, PhaseCounts};
 use crate::task::guest_requested;
 
-/// Interval of renewing the claim; a quarter of the time after which other hosts take it over.
-const RENEWAL: Duration = Duration::from_secs(15);
 /// Time limit for the engine to end a cancelled job.
 const CANCEL_MAX: Duration = Duration::from_secs(10);
 
@@ -105,9 +103,8 @@ impl GuestEngine {
             outcome,
             display,
         };
-        let renew = output.renewal();
         let signal = tokio::select! {
-            ended = running.follow(&renew) => {
+            ended = running.follow() => {
                 running.display.end();
                 let ended = running.settle(ended, output, began);
                 return match interrupts.arrived() {
@@ -134,17 +131,9 @@ impl GuestEngine {
 
 impl Running<'_> {
     /// Handles events until the engine has completed the job.
-    async fn follow(&mut self, renew: &impl Fn()) -> Result<Failed, JobError> {
-        let mut renewal = interval(RENEWAL);
+    async fn follow(&mut self) -> Result<Failed, JobError> {
         loop {
-            let event = tokio::select! {
-                event = self.engine.events.recv() => event,
-                _ = renewal.tick() => {
-                    renew();
-                    continue;
-                }
-            };
-            match event {
+            match self.engine.events.recv().await {
                 None => {
                     let ended = self.engine_ended();
                     return Err(self.failed(ended));

@@ -1,7 +1,6 @@
 //! Chooses the kind of an output: a directory or a store.
 
 use std::path::Path;
-use std::time::Duration;
 
 use napreduce_protocol::{ClaimToken, JobError, StorageScheme};
 
@@ -11,9 +10,6 @@ use super::places::{Protected, check_place};
 use super::request::{ClaimMark, ClaimRequest};
 use super::storage::Disk;
 use super::trouble::{ClaimError, Trouble};
-
-/// Interval of the renewals of a lease; a quarter of the time after which it expires.
-pub(crate) const RENEWAL: Duration = Duration::from_secs(15);
 
 fn backend_of(disk: &Disk, output: &Path) -> Result<Box<dyn OutputBackend>, Trouble> {
     Ok(match StorageScheme::from_path(output) {
@@ -61,7 +57,7 @@ pub(crate) fn resume_output(
     backend_of(disk, request.output)?.resume(request, mark)
 }
 
-/// Renews the lease of a claim; must be called every [`RENEWAL`] until the output is settled. Blocking.
+/// Renews the lease of a claim; must be called every [`RENEWAL`](super::RENEWAL) until the output is settled. Blocking.
 pub(crate) fn renew_lease(disk: &Disk, output: &Path, token: ClaimToken) -> Result<(), Trouble> {
     backend_of(disk, output)?.renew(output, token)
 }

@@ -11,9 +11,9 @@ use napreduce_protocol::{
 };
 
 use super::backend::OutputClaim;
-use super::choice::renew_lease;
 use super::claim::DirectoryClaim;
 use super::intent::missing;
+use super::lease::KeptLease;
 use super::manifest::Manifest;
 use super::places::{Protected, check_place, files_read};
 use super::record::Owner;
@@ -31,6 +31,7 @@ pub struct GuestOutput {
     job: JobId,
     output: PathBuf,
     claim: Box<DirectoryClaim>,
+    _lease: KeptLease,
 }
 
 impl GuestOutput {
@@ -68,10 +69,12 @@ impl GuestOutput {
             durable: plan.durable,
         };
         let claim = DirectoryClaim::take(&Disk::default(), &request)?;
+        let lease = KeptLease::start(&plan.output, claim.mark().token)?;
         Ok(GuestOutput {
             job,
             output: plan.output.clone(),
             claim,
+            _lease: lease,
         })
     }
 
@@ -82,14 +85,6 @@ impl GuestOutput {
         let made = storage.make_directory(&guests).map_err(Trouble::from);
         made.map_err(|trouble| ClaimError::from(trouble).into_job_error(storage.path()))?;
         Ok(storage.path().join(guests))
-    }
-
-    /// Returns a function that renews the lease of the claim.
-    pub fn renewal(&self) -> impl Fn() + use<> {
-        let output = self.output.clone();
-        let token = self.claim.mark().token;
-        // The next step of the job meets the same error and reports it.
-        move || drop(renew_lease(&Disk::default(), &output, token))
     }
 
     /// Removes all files of the job.

@@ -14,6 +14,7 @@ mod guests;
 mod holder;
 mod intent;
 mod layout;
+mod lease;
 mod manifest;
 mod obstacles;
 mod places;
@@ -28,10 +29,11 @@ mod trouble;
 mod whose;
 
 pub use backend::{OutputClaim, Resumed};
-pub(crate) use choice::{RENEWAL, renew_lease, resume_output};
 pub use choice::{check_output, take_output};
+pub(crate) use choice::{renew_lease, resume_output};
 pub use guests::GuestOutput;
 pub(crate) use layout::JobPaths;
+pub(crate) use lease::RENEWAL;
 #[cfg(test)]
 pub(crate) use manifest::CommittedPart;
 pub(crate) use manifest::Manifest;

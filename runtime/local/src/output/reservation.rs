@@ -1,15 +1,14 @@
-//! Reserves an output directory for a job that the program will run later. A thread renews the lease meanwhile.
-//! Another run can take the directory between the release and the job's claim.
+//! Reserves an output directory for a job that the program will run later. Another run can take it between
+//! the release and the job's claim.
 
 use std::path::{Path, PathBuf};
 
 use napreduce_engine::JobId;
-use napreduce_protocol::{ClaimToken, JobError};
-use tokio::sync::oneshot;
-use tokio::time::interval;
+use napreduce_protocol::JobError;
 
 use super::backend::OutputClaim;
-use super::choice::{RENEWAL, renew_lease, take_output};
+use super::choice::take_output;
+use super::lease::KeptLease;
 use super::places::{Protected, check_place};
 use super::record::Owner;
 use super::request::ClaimRequest;
@@ -25,8 +24,7 @@ const NO_JOB: JobId = JobId(0);
 pub struct OutputReservation {
     output: PathBuf,
     claim: Option<Box<dyn OutputClaim>>,
-    /// Ends the renewals when it is dropped.
-    _held: oneshot::Sender<()>,
+    _lease: KeptLease,
 }
 
 impl OutputReservation {
@@ -53,18 +51,12 @@ impl OutputReservation {
             durable: false,
         };
         let claim = take_output(&Disk::default(), &request)?;
-        let token = claim.mark().token;
-        let (held, released) = oneshot::channel();
-        let reservation = OutputReservation {
+        let lease = KeptLease::start(output, claim.mark().token)?;
+        Ok(OutputReservation {
             output: output.to_owned(),
             claim: Some(claim),
-            _held: held,
-        };
-        World::real()
-            .tasks
-            .spawn_on_thread("lease", keep_lease(output.to_owned(), token, released))
-            .map_err(|error| JobError::io("start a thread", error))?;
-        Ok(reservation)
+            _lease: lease,
+        })
     }
 
     /// Releases the directory so that the job can claim it; removes all files of the reservation. Blocking.
@@ -90,61 +82,11 @@ impl Drop for OutputReservation {
     }
 }
 
-/// Renews the lease of a claim until it is released.
-async fn keep_lease(output: PathBuf, token: ClaimToken, mut released: oneshot::Receiver<()>) {
-    let mut renewals = interval(RENEWAL);
-    loop {
-        tokio::select! {
-            _ = &mut released => return,
-            _ = renewals.tick() => {
-                // The claim of the last job meets the same error and reports it.
-                let _ = renew_lease(&Disk::default(), &output, token);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::time::{Duration, SystemTime};
 
-    use tokio::time::advance;
-
-    use super::super::layout::{TEMPORARY, claim_in};
     use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn lease_of_reservation_is_renewed_until_it_is_released() {
-        let place = tempfile::tempdir().expect("a directory");
-        let output = place.path().join("out");
-        let reserved = OutputReservation::take(&output, false).expect("it is missing");
-        let token = reserved.claim.as_ref().expect("a claim").mark().token;
-        let record = output.join(claim_in(Path::new(TEMPORARY)));
-        let make_old = || {
-            let file = fs::File::options()
-                .write(true)
-                .open(&record)
-                .expect("a file");
-            let before = SystemTime::now() - Duration::from_secs(100);
-            file.set_modified(before).expect("set");
-        };
-        let is_old = || {
-            let modified = fs::metadata(&record).and_then(|found| found.modified());
-            let age = modified.expect("a time").elapsed().unwrap_or_default();
-            age >= Duration::from_secs(100)
-        };
-        let (held, released) = oneshot::channel();
-        let keeping = tokio::spawn(keep_lease(output.clone(), token, released));
-        for _ in 0..3 {
-            make_old();
-            advance(RENEWAL).await;
-            tokio::task::yield_now().await;
-            assert!(!is_old());
-        }
-        drop(held);
-        keeping.await.expect("it ends");
-    }
 
     #[test]
     fn reserved_output_is_exclusive_and_leaves_nothing() {
