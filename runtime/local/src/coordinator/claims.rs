@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use napreduce_engine::JobId;
 use napreduce_protocol::Backoff;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::output::{OutputClaim, RENEWAL};
+use crate::output::OutputClaim;
 
 /// Pauses between tries to reach the storage of an output.
 pub(super) const BACKOFF: Backoff =
@@ -31,23 +30,13 @@ pub(super) enum Claim {
     },
 }
 
-/// The claims by job, and when their leases were renewed.
+/// The claims by job.
+#[derive(Default)]
 pub(super) struct Claims {
     by_job: BTreeMap<JobId, Claim>,
-    renewed: Instant,
-    /// Renewals that may hang because the storage does.
-    renewing: BTreeMap<JobId, JoinHandle<()>>,
 }
 
 impl Claims {
-    pub fn new(now: Instant) -> Claims {
-        Claims {
-            by_job: BTreeMap::new(),
-            renewed: now,
-            renewing: BTreeMap::new(),
-        }
-    }
-
     pub fn set(&mut self, job: JobId, claim: Claim) {
         self.by_job.insert(job, claim);
     }
@@ -74,44 +63,5 @@ impl Claims {
             _ => None,
         };
         self.by_job.iter().filter_map(due).collect()
-    }
-
-    /// Returns whether it is time to renew all leases, once at each interval.
-    pub fn begin_renewals(&mut self, now: Instant) -> bool {
-        if now.duration_since(self.renewed) < RENEWAL {
-            return false;
-        }
-        self.renewed = now;
-        self.renewing.retain(|_, renewing| !renewing.is_finished());
-        true
-    }
-
-    /// Returns whether the last renewal of a job's lease hangs.
-    pub fn is_renewing(&self, job: JobId) -> bool {
-        self.renewing.contains_key(&job)
-    }
-
-    pub fn set_renewing(&mut self, job: JobId, renewing: JoinHandle<()>) {
-        self.renewing.insert(job, renewing);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::now;
-
-    /// Another run may take an output directory whose lease was not renewed.
-    #[test]
-    fn leases_are_renewed_at_each_interval() {
-        let began = now();
-        let mut claims = Claims::new(began);
-        for interval in 1..4 {
-            let due = began + RENEWAL * interval;
-            let early = due - Duration::from_millis(1);
-            assert!(!claims.begin_renewals(early), "{interval}");
-            assert!(claims.begin_renewals(due), "{interval}");
-            assert!(!claims.begin_renewals(due), "{interval}");
-        }
     }
 }

@@ -23,6 +23,7 @@ use super::entries::Entries;
 use super::entry::{Extra, Identity};
 use super::followers::{Followers, Following};
 use super::program::Program;
+use super::renewals::Renewals;
 use super::state::CoordinatorState;
 use super::submitters::Submitters;
 use super::{ClusterServices, Coordinator, Input, Notices, SendBack};
@@ -61,7 +62,8 @@ impl Coordinator {
             world,
             entries: Entries::new(cluster.is_some()),
             submitters: Submitters::new(state.last_job()),
-            claims: Claims::new(now()),
+            claims: Claims::default(),
+            renewals: Renewals::new(now()),
             endings: Endings::default(),
             followers: Followers::default(),
             program: Program::default(),

@@ -30,6 +30,7 @@ mod outside;
 mod pauses;
 mod program;
 mod recording;
+mod renewals;
 mod state;
 mod storage;
 mod submissions;
@@ -50,6 +51,7 @@ use self::endings::Endings;
 use self::entries::Entries;
 use self::followers::Followers;
 use self::program::Program;
+use self::renewals::Renewals;
 use self::submitters::Submitters;
 use crate::clock::EngineClock;
 use crate::output::{Disk, OutputClaim, Resumed, Trouble};
@@ -194,6 +196,7 @@ pub struct Coordinator {
     entries: Entries,
     submitters: Submitters,
     claims: Claims,
+    renewals: Renewals,
     endings: Endings,
     followers: Followers,
     program: Program,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use napreduce_engine::{Event, FailureClass, FaultPlace, Job, JobId, Pause, PauseKind};
 use napreduce_protocol::WorkerReport;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::claims::Claim;
 use super::outside::run_outside;
@@ -228,18 +228,18 @@ impl Coordinator {
             self.resume_claim(job, tries);
         }
         self.look_after_endings(now);
-        if self.claims.begin_renewals(now) {
-            self.renew_leases();
-        }
+        self.renew_leases(now);
     }
 
     /// Renews the leases of all jobs, also of those whose output is being committed or removed: that can take longer
     /// than a lease lasts. Each for itself, since the storage of one may hang.
-    fn renew_leases(&mut self) {
-        for (&job, known) in self.state.jobs() {
-            if self.claims.is_renewing(job) {
+    fn renew_leases(&mut self, now: Instant) {
+        let jobs = self.state.jobs();
+        self.renewals.begin_round_if_due(now, jobs.keys().copied());
+        for job in self.renewals.take_next() {
+            let Some(known) = jobs.get(&job) else {
                 continue;
-            }
+            };
             let disk = self.disk.clone();
             let output = known.accepted.plan.output.clone();
             let token = known.accepted.claim.token;
@@ -247,7 +247,7 @@ impl Coordinator {
                 // The next step of the job meets the same error and reports it.
                 let _ = renew_lease(&disk, &output, token);
             });
-            self.claims.set_renewing(job, renewing);
+            self.renewals.started(job, renewing);
         }
     }
 }
