@@ -62,6 +62,7 @@ mod tests {
 
     use super::*;
     use crate::clock::now;
+    use crate::world::World;
 
     /// Returns the jobs of a round that begins at this time, and the number of ticks that it takes.
     fn round(renewals: &mut Renewals, at: Instant, jobs: u32) -> (Vec<JobId>, usize) {
@@ -96,8 +97,9 @@ mod tests {
         let mut renewals = Renewals::new(began);
         let (first, _) = round(&mut renewals, began + RENEWAL, 2);
         assert_eq!(first, [JobId(1), JobId(2)]);
-        renewals.started(JobId(1), tokio::spawn(pending()));
-        renewals.started(JobId(2), tokio::spawn(ready(())));
+        let tasks = World::real().tasks;
+        renewals.started(JobId(1), tasks.spawn(pending()));
+        renewals.started(JobId(2), tasks.spawn(ready(())));
         tokio::task::yield_now().await;
         let (second, _) = round(&mut renewals, began + RENEWAL * 2, 3);
         assert_eq!(second, [JobId(2), JobId(3)]);
