@@ -82,9 +82,9 @@ pub struct Engine {
     promised: SortedSet<JobId>,
 }
 
-/// The cluster, and the methods that change it for an event or an action of the policy. These methods send orders,
-/// write records and log warnings; they do not call the policy. Methods without such effects belong to the parts
-/// of the cluster.
+/// The cluster, with the methods that change it for events and for actions of the policy. They send orders, write
+/// records and log warnings, but never call the policy. A change that needs none of this is a method of a part of
+/// the cluster.
 struct Rules {
     cluster: Cluster,
     settings: EngineSettings,

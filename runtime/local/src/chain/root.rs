@@ -155,6 +155,14 @@ fn remove_renamed(removing: &Path) -> io::Result<()> {
             io::Error::new(error.kind(), format!("{}: {error}", path.display()))
         })?;
     }
+    // A network file system keeps a removed file that is open under another name. The next try removes it.
+    let added = entries_besides_marker(removing).if_there()?;
+    if let Some(path) = added.unwrap_or_default().first() {
+        return Err(io::Error::other(format!(
+            "{} was added meanwhile",
+            path.display()
+        )));
+    }
     fs::remove_file(removing.join(MARKER)).if_there()?;
     fs::remove_dir(removing).if_there()?;
     Ok(())
@@ -315,7 +323,7 @@ mod tests {
         assert!(!root.exists());
     }
 
-    /// What is left of an interrupted removal, or of one that failed, is not where jobs look for their input.
+    /// Jobs find no part of the root after a removal that was interrupted or failed.
     #[test]
     fn interrupted_removal_leaves_no_part_of_root() {
         let (_folder, output, root) = place();

@@ -231,8 +231,8 @@ impl Coordinator {
         self.renew_leases(now);
     }
 
-    /// Renews the leases of all jobs, also of those whose output is being committed or removed: that can take longer
-    /// than a lease lasts. Each for itself, since the storage of one may hang.
+    /// Renews the leases of all jobs. This includes jobs whose output is being committed or removed, which can take
+    /// longer than a lease lasts. The storage of one job may hang, so each lease is renewed on a thread of its own.
     fn renew_leases(&mut self, now: Instant) {
         let jobs = self.state.jobs();
         self.renewals.begin_round_if_due(now, jobs.keys().copied());

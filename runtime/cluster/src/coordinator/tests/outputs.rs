@@ -1,7 +1,8 @@
 //! Output directories when coordinators are killed, storage is unavailable, or another process takes the
 //! directory.
 
-use std::time::{Duration, Instant};
+use std::fs::File;
+use std::time::{Duration, Instant, SystemTime};
 
 use napreduce_engine::{FaultPlace, JobId, Order};
 use napreduce_local::output::{DiskScript, Owner};
@@ -54,6 +55,26 @@ fn settled_job_without_history_is_not_ended_again() {
          ask file cluster/coordinator/history/job_0001.json
              > none",
     );
+}
+
+/// Another host could take an output whose lease is older than a minute.
+#[tokio::test(start_paused = true)]
+async fn lease_of_running_job_is_renewed() {
+    let mut stage = Stage::new();
+    stage.play(MAP_AT_WORK).await;
+    let claim = stage.scene.path("out/_temporary/claim.json");
+    let file = File::options().write(true).open(&claim).expect("a claim");
+    file.set_modified(SystemTime::UNIX_EPOCH).expect("set");
+    let is_old = || {
+        let modified = file.metadata().and_then(|found| found.modified());
+        modified.expect("a time") == SystemTime::UNIX_EPOCH
+    };
+    let began = tokio::time::Instant::now();
+    while is_old() && began.elapsed() < Duration::from_secs(60) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(!is_old());
+    stage.end().await;
 }
 
 #[test]
